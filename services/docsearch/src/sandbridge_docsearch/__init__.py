@@ -1,0 +1,1 @@
+"""The catalogue of operations, its ranking and its cards."""

@@ -1,0 +1,1 @@
+"""What every Sandbridge process needs: errors, ports, settings, audit, logs."""

@@ -1,0 +1,1 @@
+"""The sandbridge command: every service in one process."""

@@ -1,0 +1,1 @@
+"""OpenAPI documents as frozen operations: names, requests, validation, types. Pure."""

@@ -1,0 +1,1 @@
+"""The MCP server: edge, bridge, policy, results."""

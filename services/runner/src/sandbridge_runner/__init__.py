@@ -1,0 +1,1 @@
+"""Single-use sandboxes: guest, engines, warm pool, limits."""
