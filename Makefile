@@ -11,3 +11,5 @@ setup:  ## create .venv with everything
 	$(BIN)/python -m pip install -q --require-hashes -r requirements/bootstrap.txt
 	$(BIN)/uv pip install -q -p $(BIN)/python --require-hashes -r requirements/dev.txt
 	$(BIN)/uv pip install -q -p $(BIN)/python --no-deps --no-build-isolation -e protos -e services/kit -e services/openapi -e services/docsearch -e services/runner -e services/orchestrator -e services/local
+lock:  ## re-resolve requirements/*.txt from requirements/*.in
+	for f in bootstrap dev; do $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-emit-find-links --universal --python-version 3.11 --no-header requirements/$$f.in -o requirements/$$f.txt; done
