@@ -1,0 +1,1 @@
+"""The ports' implementations that touch the world: HTTP, files, memory."""

@@ -1,0 +1,1 @@
+"""The MCP server: tools, transports, and how outcomes look to a model."""

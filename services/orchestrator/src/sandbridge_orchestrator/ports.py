@@ -1,0 +1,167 @@
+"""What the bridge needs from outside: six ports, each awaited at every call with the caller of now.
+
+The services that it uses as well (`Runner`, `DocsSearch`) are in `sandbridge_kit.ports`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, TypeAlias
+
+from sandbridge_kit.identity import Caller
+from sandbridge_kit.ports.runner import Answer, Ask
+from sandbridge_openapi.arguments import Request
+from sandbridge_openapi.model import Operation
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One API call about to be decided. `key` is the canonical `<api>:<dotted call>`."""
+
+    run_id: str
+    seq: int
+    key: str
+    operation: Operation
+    request: Request
+    arguments: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Allow:
+    """The call may go."""
+
+    rule: str = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Deny:
+    """The call may not go. `rule` names the rule for the audit trail; `reason` is for the model."""
+
+    rule: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A person must decide first."""
+
+    reason: str
+
+
+Verdict: TypeAlias = Allow | Deny | Hold
+
+
+class Policy(Protocol):
+    """Decides each call."""
+
+    async def decide(self, caller: Caller, call: Call) -> Verdict:
+        """Return the verdict for this call of this caller, now."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Credential:
+    """Secrets to place, by security scheme name. Never printed."""
+
+    values: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        return "<credential>"
+
+
+class Credentials(Protocol):
+    """Holds what authenticates at the APIs."""
+
+    async def credential_for(self, caller: Caller, api: str, origin: str) -> Credential | None:
+        """Return the caller's credential for that origin, or None; raises `reauthorise` or `credential_error`."""
+        ...
+
+
+class Admission(Protocol):
+    """Decides who may run now."""
+
+    def admit(self, caller: Caller) -> AbstractAsyncContextManager[None]:
+        """Hold one place for the run; raises `at_capacity`, `rate_limited` or `caller_busy`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A result or file that is kept under a handle."""
+
+    handle: str
+    mime: str
+    data: bytes
+    name: str | None = None
+
+
+class Results(Protocol):
+    """Keeps what is too large for the model. A handle opens only for its owner."""
+
+    async def keep(self, caller: Caller, data: bytes, *, mime: str, name: str | None = None) -> str:
+        """Keep and return an unguessable handle; the owner's oldest entries go first when its share is full."""
+        ...
+
+    async def get(self, caller: Caller, handle: str) -> Kept | None:
+        """Return what the handle holds, or None when it is unknown, expired or another owner's."""
+        ...
+
+
+class Journal(Protocol):
+    """Remembers answers so that a held run can start again."""
+
+    async def record(self, run_id: str, ask: Ask, answer: Answer) -> None:
+        """Record one answered ask."""
+        ...
+
+    async def replay(self, run_id: str, ask: Ask) -> Answer | None:
+        """Return the recorded answer for this ask of a run that starts again; raises `replay_diverged`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAudit:
+    """One tool call, when it ended. `code` is cut to 8 KiB; `code_sha256` covers all of it."""
+
+    tool: Literal["search_docs", "execute"]
+    caller: Caller
+    transport: str
+    outcome: str
+    duration_ms: float
+    run_id: str | None = None
+    code: str | None = None
+    code_sha256: str | None = None
+    query: str | None = None
+    bytes_out: int = 0
+    calls: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CallAudit:
+    """One API call, when it was decided and again settled: exactly one record. `path` has credentials masked."""
+
+    run_id: str
+    seq: int
+    caller: Caller
+    operation: str
+    method: str
+    host: str
+    path: str
+    decision: str
+    outcome: str
+    status: int | None
+    duration_ms: float
+    bytes_in: int
+    attempts: int = 1
+    rule: str | None = None
+    credential_fingerprint: str | None = None
+
+
+class Audit(Protocol):
+    """Writes the audit trail."""
+
+    async def write(self, record: ToolAudit | CallAudit) -> None:
+        """Write one record; raises `audit_unavailable` where it cannot, and then nothing may be sent."""
+        ...
