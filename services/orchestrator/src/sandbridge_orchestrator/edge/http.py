@@ -1,0 +1,160 @@
+"""Streamable HTTP: the ASGI application around the MCP server, for one tenant on loopback.
+
+Routes: `/mcp` and `/mcp/` (no redirect), `/health`, `/ready`, `/` for people. A guard in front of all of them refuses
+foreign `Host` and `Origin` headers (DNS rebinding; MCP 2026-07-28, transports) and answers every error as JSON.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mcp.server.lowlevel import Server
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from sandbridge_orchestrator.edge.introduction import Introduction
+
+MAX_REQUEST_BYTES = 1024 * 1024
+"""Largest request body: a script of 256 KiB, JSON-escaped, with room to spare."""
+
+_MCP_ACCEPT = "application/json, text/event-stream"
+
+
+def loopback_app(
+    server: Server[Any],
+    introduction: Callable[[], Introduction],
+    *,
+    ready: Callable[[], bool],
+    hosts: Sequence[str],
+    origins: Sequence[str],
+) -> ASGIApp:
+    """Return the application. `hosts` and `origins` are the exact header values that are let in."""
+
+    async def health(request: Request) -> Response:
+        return JSONResponse({"status": "ok"})
+
+    async def readiness(request: Request) -> Response:
+        return JSONResponse({"ready": True}) if ready() else JSONResponse({"ready": False}, status_code=503)
+
+    async def home(request: Request) -> Response:
+        return HTMLResponse(_page(introduction(), str(request.url_for("mcp"))), headers=_PAGE_HEADERS)
+
+    app = server.streamable_http_app(
+        streamable_http_path="/mcp",
+        max_request_body_size=MAX_REQUEST_BYTES,
+        # The guard below has checked Host and Origin already, with JSON errors.
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+        custom_starlette_routes=[
+            Route("/health", health),
+            Route("/ready", readiness),
+            Route("/", home),
+        ],
+    )
+    _serve_both_spellings(app)
+    app.router.redirect_slashes = False
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(Exception, _internal_error)
+    return _Guard(app, frozenset(hosts), frozenset(origins))
+
+
+class _Guard:
+    """Checks Host and Origin, and widens Accept on `/mcp`, before anything else reads the request."""
+
+    def __init__(self, app: ASGIApp, hosts: frozenset[str], origins: frozenset[str]) -> None:
+        self._app = app
+        self._hosts = hosts
+        self._origins = origins
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = MutableHeaders(scope=scope)
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
+            await _error(421, "host_not_allowed", "This server answers only to its own address.")(scope, receive, send)
+            return
+        origins = headers.getlist("origin")
+        if any(origin not in self._origins for origin in origins):
+            await _error(403, "origin_not_allowed", "Pages of this origin may not use this server.")(
+                scope, receive, send
+            )
+            return
+        if scope["path"] in ("/mcp", "/mcp/"):
+            _widen_accept(headers)
+        await self._app(scope, receive, _unbuffered(send))
+
+
+def _widen_accept(headers: MutableHeaders) -> None:
+    # The SDK answers 406 unless both types are listed, and well-known clients and proxies send only one of them.
+    accept = headers.get("accept", "*/*").lower()
+    if any(kind in accept for kind in ("*/*", "application/json", "text/event-stream", "application/*", "text/*")):
+        headers["accept"] = _MCP_ACCEPT
+
+
+def _unbuffered(send: Send) -> Send:
+    async def wrapped(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            headers["x-accel-buffering"] = "no"
+            headers["x-content-type-options"] = "nosniff"
+        await send(message)
+
+    return wrapped
+
+
+def _serve_both_spellings(app: Starlette) -> None:
+    # A redirect from one to the other breaks POST in several clients.
+    for route in list(app.routes):
+        if isinstance(route, Route) and route.path == "/mcp":
+            route.name = "mcp"
+            app.router.routes.append(Route("/mcp/", endpoint=route.endpoint, name="mcp_slash"))
+
+
+def _error(status: int, code: str, message: str) -> JSONResponse:
+    return JSONResponse({"error": {"code": code, "message": message}}, status_code=status)
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return _error(error.status_code, "http_error", str(error.detail))
+
+
+async def _internal_error(request: Request, error: Exception) -> Response:
+    return _error(500, "internal_error", "The server failed; its log says why.")
+
+
+_PAGE_HEADERS = {
+    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
+}
+
+
+def _page(introduction: Introduction, url: str) -> str:
+    address = html.escape(url)
+    apis = "".join(
+        f"<li><strong>{html.escape(api.title)}</strong>: {api.operations} operations</li>" for api in introduction.apis
+    )
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Sandbridge</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<style>body{{font:1rem/1.5 system-ui;max-width:42rem;margin:2rem auto;padding:0 1rem;color:#1a1a1a;background:#fff}}
+pre{{background:#f2f2f2;padding:.75rem;overflow-x:auto}}</style></head><body><main>
+<h1>Sandbridge</h1>
+<p>This is a code-mode MCP endpoint. It serves:</p><ul>{apis}</ul>
+<h2>Connect a client</h2>
+<p>Address: <code>{address}</code> (Streamable HTTP, this machine only)</p>
+<h3>Claude Code</h3><pre>claude mcp add --transport http sandbridge {address}</pre>
+<h3>Cursor</h3><pre>{{"mcpServers": {{"sandbridge": {{"url": "{address}"}}}}}}</pre>
+<h3>VS Code</h3><pre>{{"servers": {{"sandbridge": {{"type": "http", "url": "{address}"}}}}}}</pre>
+</main></body></html>
+"""

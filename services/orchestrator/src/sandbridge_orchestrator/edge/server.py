@@ -1,0 +1,166 @@
+"""The MCP server object: two tools, both protocol eras, one endpoint."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Protocol, TypeAlias, TypeVar
+
+import anyio
+import mcp_types
+from mcp.server.caching import CacheHint
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
+from pydantic import BaseModel, Field, ValidationError
+
+from sandbridge_kit.errors import Code, Failure, SandbridgeError
+from sandbridge_kit.identity import Caller
+from sandbridge_kit.ports.docs import SearchAnswer, SearchRequest
+from sandbridge_orchestrator.core.outcome import ExecuteRequest, RunOutcome
+from sandbridge_orchestrator.edge.introduction import EXECUTE, SEARCH_DOCS, Introduction, instructions, tools
+from sandbridge_orchestrator.edge.render import error_result, run_result, search_result
+
+log = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
+_INVALID_PARAMS = -32602
+_TOOLS_TTL_MS = 60_000
+_CLEAN_UP_S = 5
+
+Context: TypeAlias = ServerRequestContext[Any, Any]
+
+Progress: TypeAlias = Callable[[float, str], Awaitable[None]]
+"""Called with how much is done (it only grows) and a short text."""
+
+
+class CodeMode(Protocol):
+    """The two use cases behind the tools; both raise SandbridgeError for what was refused."""
+
+    async def search(self, caller: Caller, request: SearchRequest, *, transport: str) -> SearchAnswer:
+        """Answer one question about the catalogue."""
+        ...
+
+    async def execute(
+        self, caller: Caller, request: ExecuteRequest, *, transport: str, progress: Progress | None = None
+    ) -> RunOutcome:
+        """Run one script to its end; cancelling the task destroys its sandbox."""
+        ...
+
+
+class SearchInput(BaseModel, extra="forbid"):
+    """What a client may send to `search_docs`."""
+
+    query: Annotated[str, Field(max_length=2_000)]
+    limit: Annotated[int, Field(ge=1, le=20)] = 5
+    api: Annotated[str, Field(max_length=31)] | None = None
+    tag: Annotated[str, Field(max_length=200)] | None = None
+    method: Annotated[str, Field(max_length=16)] | None = None
+    detail: Literal["full", "brief"] = "full"
+
+
+class ExecuteInput(BaseModel, extra="forbid"):
+    """What a client may send to `execute`. The length of `code` is judged by the service, with its own error."""
+
+    code: str
+    timeout_ms: Annotated[int, Field(ge=1)] | None = None
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What the server calls itself."""
+
+    name: str
+    title: str
+    version: str
+
+
+def build_server(
+    code_mode: CodeMode,
+    introduction: Callable[[], Introduction],
+    *,
+    identity: Identity,
+    transport: str,
+    caller_of: Callable[[Context], Caller],
+    new_boundary: Callable[[], str],
+) -> Server[Any]:
+    """Return the MCP server over `code_mode`; `introduction` is asked at each listing, since catalogues change."""
+
+    async def list_tools(ctx: Context, params: mcp_types.PaginatedRequestParams | None) -> mcp_types.ListToolsResult:
+        return mcp_types.ListToolsResult(tools=tools(introduction()))
+
+    async def search(ctx: Context, given: dict[str, Any]) -> mcp_types.CallToolResult:
+        asked = SearchInput.model_validate(given)
+        request = SearchRequest(**asked.model_dump())
+        return search_result(await code_mode.search(caller_of(ctx), request, transport=transport))
+
+    async def execute(ctx: Context, given: dict[str, Any]) -> mcp_types.CallToolResult:
+        asked = ExecuteInput.model_validate(given)
+        request = ExecuteRequest(code=asked.code, timeout_ms=asked.timeout_ms, dry_run=asked.dry_run)
+        run = code_mode.execute(caller_of(ctx), request, transport=transport, progress=_progress_of(ctx))
+        return run_result(await _in_own_task(run), boundary=new_boundary())
+
+    handlers: dict[str, Callable[[Context, dict[str, Any]], Awaitable[mcp_types.CallToolResult]]] = {
+        SEARCH_DOCS: search,
+        EXECUTE: execute,
+    }
+
+    async def call_tool(ctx: Context, params: mcp_types.CallToolRequestParams) -> mcp_types.CallToolResult:
+        handler = handlers.get(params.name)
+        if handler is None:
+            raise MCPError(
+                _INVALID_PARAMS, f"There is no tool {params.name[:64]!r}; the tools are {', '.join(handlers)}."
+            )
+        try:
+            return await handler(ctx, params.arguments or {})
+        except ValidationError as error:
+            return error_result(_invalid_input(error), boundary=new_boundary())
+        except SandbridgeError as error:
+            return error_result(error.failure, boundary=new_boundary())
+
+    return Server(
+        identity.name,
+        version=identity.version,
+        title=identity.title,
+        instructions=instructions(introduction()),
+        cache_hints={"tools/list": CacheHint(ttl_ms=_TOOLS_TTL_MS, scope="private")},
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+
+
+async def _in_own_task(run: Awaitable[_T]) -> _T:
+    """Await `run` in a task of its own.
+
+    The SDK cancels by a cancel scope, which interrupts every later await of the handler too, clean-up included. In its
+    own task a run is cancelled once, kills its sandbox and writes its audit record, and only then the handler ends.
+    """
+    task = asyncio.ensure_future(run)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        task.cancel()
+        with anyio.move_on_after(_CLEAN_UP_S, shield=True):
+            await asyncio.wait([task])
+        raise
+
+
+def _progress_of(ctx: Context) -> Progress:
+    async def report(done: float, message: str) -> None:
+        try:
+            await ctx.session.report_progress(done, None, message)
+        except Exception:  # a client that has gone away must not end the run by its progress stream
+            log.debug("progress_not_delivered")
+
+    return report
+
+
+def _invalid_input(error: ValidationError) -> Failure:
+    problems = "; ".join(
+        f"{'.'.join(str(part) for part in problem['loc']) or 'arguments'}: {problem['msg']}"
+        for problem in error.errors()
+    )
+    return Failure(Code.INVALID_ARGUMENTS, problems, hint="Correct the tool's arguments as its input schema says.")
