@@ -1,0 +1,57 @@
+"""Start the orders service: `python examples/orders/server.py --port 8100 --key demo-key`.
+
+Prints one line of JSON, `{"url": …}`, once it listens; ends on SIGTERM or SIGINT after the requests in flight.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+
+import uvicorn
+
+from orders_service.app import create_app
+
+GRACE_SECONDS = 2
+
+
+class Server(uvicorn.Server):
+    """uvicorn that leaves signals to us, so that a signal ends the process with exit code 0."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Install nothing."""
+        yield
+
+
+async def serve(listener: socket.socket, key: str) -> None:
+    """Serve on `listener` until a signal arrives."""
+    config = uvicorn.Config(
+        create_app(key), log_level="warning", access_log=False, timeout_graceful_shutdown=GRACE_SECONDS
+    )
+    server = Server(config)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, setattr, server, "should_exit", True)
+    await server.serve(sockets=[listener])
+
+
+def main() -> None:
+    """Read the arguments, listen, say where, serve."""
+    parser = argparse.ArgumentParser(description="A small orders API for demos and tests.")
+    parser.add_argument("--port", type=int, default=8100, help="port on 127.0.0.1; 0 takes a free one (default 8100)")
+    parser.add_argument("--key", required=True, help="the API key that clients must send as a bearer token")
+    arguments = parser.parse_args()
+    with socket.create_server(("127.0.0.1", arguments.port), backlog=128) as listener:
+        sys.stdout.write(json.dumps({"url": f"http://127.0.0.1:{listener.getsockname()[1]}"}) + "\n")
+        sys.stdout.flush()
+        asyncio.run(serve(listener, arguments.key))
+
+
+if __name__ == "__main__":
+    main()
