@@ -48,6 +48,8 @@ class Parameter:
     description: str = ""
     deprecated: bool = False
     example: Json = None
+    send_default: bool = False
+    """True where the document requires the parameter and its schema has a default: that is sent when none is given."""
 
 
 @dataclass(frozen=True, slots=True)
