@@ -31,25 +31,29 @@ class Server(uvicorn.Server):
 
 
 async def serve(listener: socket.socket, key: str) -> None:
-    """Serve on `listener` until a signal arrives."""
+    """Say where, and serve on `listener` until a signal arrives."""
     config = uvicorn.Config(
         create_app(key), log_level="warning", access_log=False, timeout_graceful_shutdown=GRACE_SECONDS
     )
     server = Server(config)
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, setattr, server, "should_exit", True)
+    sys.stdout.write(json.dumps({"url": f"http://127.0.0.1:{listener.getsockname()[1]}"}) + "\n")
+    sys.stdout.flush()
     await server.serve(sockets=[listener])
 
 
 def main() -> None:
-    """Read the arguments, listen, say where, serve."""
+    """Read the arguments, listen, serve."""
     parser = argparse.ArgumentParser(description="A small orders API for demos and tests.")
     parser.add_argument("--port", type=int, default=8100, help="port on 127.0.0.1; 0 takes a free one (default 8100)")
     parser.add_argument("--key", required=True, help="the API key that clients must send as a bearer token")
     arguments = parser.parse_args()
-    with socket.create_server(("127.0.0.1", arguments.port), backlog=128) as listener:
-        sys.stdout.write(json.dumps({"url": f"http://127.0.0.1:{listener.getsockname()[1]}"}) + "\n")
-        sys.stdout.flush()
+    try:
+        listener = socket.create_server(("127.0.0.1", arguments.port), backlog=128)
+    except OSError as error:
+        sys.exit(f"Port {arguments.port} cannot be used ({error.strerror}); choose another with --port.")
+    with listener:
         asyncio.run(serve(listener, arguments.key))
 
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 Row: TypeAlias = dict[str, Any]
+Value = TypeVar("Value")
+
+MOST_KEPT = 1000
+"""Reports, idempotency keys and counted names that are remembered, each."""
 
 FIRST_ORDER = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
 ORDER_COUNT = 60
@@ -65,6 +69,13 @@ class Store:
     """Name of a flaky resource → how often it was asked for."""
     next_order: int = ORDER_COUNT + 1
     next_report: int = 1
+
+
+def keep(rows: dict[str, Value], name: str, value: Value) -> None:
+    """Set `rows[name]`, and drop the oldest entry when there are more than `MOST_KEPT`."""
+    rows[name] = value
+    if len(rows) > MOST_KEPT:
+        del rows[next(iter(rows))]
 
 
 def timestamp(moment: datetime) -> str:

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from orders_service.data import Store
+from orders_service.data import Store, keep
 from orders_service.problems import Problem, read_bytes, read_query, respond
 
 MIB = 1024 * 1024
@@ -98,7 +98,8 @@ async def busy(request: Request) -> Response:
     query = read_query(BusyQuery, request)
     store: Store = request.app.state.store
     name = request.path_params["name"]
-    attempts = store.attempts[name] = store.attempts.get(name, 0) + 1
+    attempts = store.attempts.get(name, 0) + 1
+    keep(store.attempts, name, attempts)
     if attempts <= query.times:
         raise Problem(429, "Too many requests; try again.", headers={"Retry-After": str(query.retry_after)})
     return JSONResponse({"name": name, "attempts": attempts})

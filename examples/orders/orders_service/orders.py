@@ -10,8 +10,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from orders_service.data import PRODUCTS, Row, Store, priced, timestamp
+from orders_service.data import PRODUCTS, Row, Store, keep, priced, timestamp
 from orders_service.problems import Problem, not_found, read_json, read_query
+
+MOST_ORDERS = 10_000
 
 Tag = Literal["gift", "express", "wholesale"]
 TagList = Annotated[list[Tag], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
@@ -47,8 +49,9 @@ class NewOrder(BaseModel, extra="forbid"):
 class OrderChange(BaseModel, extra="forbid"):
     """Body of `PATCH /orders/{order_id}`; what is absent stays."""
 
-    status: Literal["paid", "shipped", "delivered"] | None = None
-    tags: Annotated[list[Tag], Field(max_length=3)] | None = None
+    # The defaults are never read: only the members that were sent are applied.
+    status: Literal["paid", "shipped", "delivered"] = "paid"
+    tags: Annotated[list[Tag], Field(max_length=3)] = []
     note: Annotated[str, Field(max_length=500)] | None = None
 
 
@@ -111,9 +114,11 @@ async def create_order(request: Request) -> Response:
     if key in store.created_by_key and store.created_by_key[key] in store.orders:
         order = store.orders[store.created_by_key[key]]
         return JSONResponse(order, 201, {"Location": f"/orders/{order['id']}"})
+    if len(store.orders) >= MOST_ORDERS:
+        raise Problem(409, f"At most {MOST_ORDERS} orders are kept; delete some first.")
     order = _created(store, new)
     if key:
-        store.created_by_key[key] = order["id"]
+        keep(store.created_by_key, key, order["id"])
     return JSONResponse(order, 201, {"Location": f"/orders/{order['id']}"})
 
 

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from orders_service.data import Row, Store, timestamp
+from orders_service.data import Row, Store, keep, timestamp
 from orders_service.problems import not_found, read_json
 
 
@@ -52,7 +52,7 @@ async def create_report(request: Request) -> Response:
         "created_at": timestamp(datetime.now(UTC)),
     }
     store.next_report += 1
-    store.reports[report["id"]] = report
+    keep(store.reports, report["id"], report)
     return JSONResponse(report, 201, {"Location": f"/reports/{report['id']}"})
 
 
