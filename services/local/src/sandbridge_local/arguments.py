@@ -1,0 +1,79 @@
+"""The command line's grammar."""
+
+from __future__ import annotations
+
+import argparse
+
+from sandbridge_local.settings import OPTIONS
+
+
+def parser(version: str) -> argparse.ArgumentParser:
+    """Return the parser of the `sandbridge` command; it exits with 2 on wrong usage."""
+    root = argparse.ArgumentParser(
+        prog="sandbridge",
+        description="Turn an HTTP API with an OpenAPI document into a code-mode MCP endpoint.",
+        allow_abbrev=False,
+    )
+    root.add_argument("--version", action="version", version=f"sandbridge {version}")
+    commands = root.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    serve = _command(commands, "serve", "serve search_docs and execute over MCP (stdio unless --transport http)")
+    _settings(serve, *(option.flag for option in OPTIONS))
+
+    search = _command(commands, "search", "print what search_docs would answer")
+    search.add_argument("query", metavar="QUERY")
+    search.add_argument("--limit", type=int, default=5, metavar="N", help="full cards (1 to 20)")
+    search.add_argument("--json", action="store_true", help="print the structured answer")
+
+    run = _command(commands, "run", "run one script as execute would")
+    run.add_argument("file", metavar="FILE|-", help="the script, or - for standard input")
+    run.add_argument("--dry-run", action="store_true", help="send only safe calls")
+    run.add_argument("--json", action="store_true", help="print the structured result")
+    _settings(run, "engine", "timeout-ms", "memory-mib", "audit-file")
+
+    check = _command(commands, "check", "load the documents and say what was skipped, and why")
+    check.add_argument("--json", action="store_true", help="print the report as JSON")
+
+    init = _command(commands, "init", "print a commented starting file")
+    init.add_argument("--kind", choices=("config", "deployment"), default="config")
+
+    doctor = commands.add_parser("doctor", help="say which engines and protection layers work here", allow_abbrev=False)
+    doctor.add_argument("--json", action="store_true", help="print the report as JSON")
+    return root
+
+
+def _command(commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str) -> argparse.ArgumentParser:
+    command = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False)
+    command.add_argument(
+        "--openapi",
+        action="append",
+        default=[],
+        metavar="[NAME=]PATH_OR_URL",
+        help="an OpenAPI document; repeat with names for several APIs",
+    )
+    command.add_argument(
+        "--base-url",
+        action="append",
+        default=[],
+        metavar="[NAME=]URL",
+        help="where the API is; the only place its key is sent to",
+    )
+    command.add_argument(
+        "--allow-private",
+        action="append",
+        default=[],
+        metavar="HOST:PORT",
+        help="a private address that calls may reach",
+    )
+    command.add_argument("--config", metavar="FILE", help="settings file: the spec of an McpDeployment")
+    return command
+
+
+def _settings(command: argparse.ArgumentParser, *flags: str) -> None:
+    for option in OPTIONS:
+        if option.flag not in flags:
+            continue
+        if option.boolean:
+            command.add_argument(f"--{option.flag}", action="store_true", default=None, help=option.help)
+        else:
+            command.add_argument(f"--{option.flag}", metavar="VALUE", help=f"{option.help} ({option.variable})")

@@ -1,0 +1,126 @@
+"""Where documents come from: files and URLs named by whoever started the command."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+
+from sandbridge_local.settings import API_NAME, DocumentSettings, SettingsError
+
+MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
+_FETCH_TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A document's bytes, the place they came from, and a reader for its relative references (files only)."""
+
+    data: bytes
+    origin: str | None
+    read: Callable[[str], bytes] | None = None
+
+
+def named(argument: str) -> tuple[str | None, str]:
+    """Split `[NAME=]VALUE`. Only text that is a valid API name counts as a name."""
+    name, equals, value = argument.partition("=")
+    return (name, value) if equals and re.match(API_NAME, name) else (None, argument)
+
+
+def api_arguments(openapi: list[str], base_urls: list[str], allow_private: list[str]) -> tuple[Mapping[str, Any], ...]:
+    """Turn `--openapi`, `--base-url` and `--allow-private` into API settings. Raises SettingsError."""
+    given = [named(argument) for argument in openapi]
+    if len(given) > 1 and any(name is None for name, _ in given):
+        raise SettingsError("With several documents each needs a name: --openapi orders=orders.yaml --openapi …")
+    apis: dict[str, dict[str, Any]] = {}
+    for name, place in given:
+        key = name or "api"
+        if key in apis:
+            raise SettingsError(f"Two documents are called {key!r}.")
+        apis[key] = {"name": key, "openapi": _place(place), "allowPrivate": list(allow_private)}
+    for argument in base_urls:
+        name, url = named(argument)
+        if name is None and len(apis) > 1:
+            raise SettingsError("With several documents name the API of each base URL: --base-url NAME=URL")
+        target = apis.get(name or next(iter(apis), ""))
+        if target is None:
+            raise SettingsError(f"--base-url names {name!r}, but the APIs are {', '.join(apis)}.")
+        target["baseUrl"] = url
+        target["allowPrivate"].append(_host_port(url))
+    return tuple(apis.values())
+
+
+def read_source(settings: DocumentSettings) -> Source:
+    """Read a document. Raises SettingsError where it cannot be had or has another digest."""
+    if settings.inline is not None:
+        return Source(settings.inline.encode(), None)
+    source = _read_url(settings.url) if settings.url is not None else _read_file(Path(settings.path or ""))
+    if settings.sha256 and hashlib.sha256(source.data).hexdigest() != settings.sha256:
+        raise SettingsError(f"{source.origin} does not have the digest {settings.sha256}.")
+    return source
+
+
+def _place(place: str) -> dict[str, str]:
+    return {"url": place} if re.match(r"^https?://", place, re.IGNORECASE) else {"path": place}
+
+
+def _host_port(url: str) -> str:
+    parts = urlsplit(url)
+    try:
+        port = parts.port
+    except ValueError:
+        port = None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise SettingsError(f"--base-url {url!r} is not an http or https URL.")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{host}:{port or (443 if parts.scheme == 'https' else 80)}"
+
+
+def _read_file(path: Path) -> Source:
+    try:
+        if path.stat().st_size > MAX_DOCUMENT_BYTES:
+            raise SettingsError(f"{path} is larger than {MAX_DOCUMENT_BYTES // 1024 // 1024} MiB.")
+        data = path.read_bytes()
+    except OSError as error:
+        raise SettingsError(f"Cannot read {path}: {error.strerror or error}") from None
+    return Source(data, str(path), _sibling_reader(path))
+
+
+def _sibling_reader(path: Path) -> Callable[[str], bytes]:
+    folder = path.resolve().parent
+
+    def read(reference: str) -> bytes:
+        target = (folder / reference).resolve()
+        if not target.is_relative_to(folder):
+            raise PermissionError(f"{reference} leads outside the document's own directory")
+        with target.open("rb") as stream:
+            data = stream.read(MAX_DOCUMENT_BYTES + 1)
+        if len(data) > MAX_DOCUMENT_BYTES:
+            raise OSError(f"{reference} is too large")
+        return data
+
+    return read
+
+
+def _read_url(url: str) -> Source:
+    data = bytearray()
+    try:
+        with (
+            httpx2.Client(trust_env=False, timeout=_FETCH_TIMEOUT_S, follow_redirects=False) as client,
+            client.stream("GET", url, headers={"accept": "application/json, application/yaml, */*;q=0.5"}) as response,
+        ):
+            if response.status_code != 200:
+                raise SettingsError(f"{url} answered {response.status_code}; give the document's final URL.")
+            for chunk in response.iter_bytes():
+                data += chunk
+                if len(data) > MAX_DOCUMENT_BYTES:
+                    raise SettingsError(f"{url} is larger than {MAX_DOCUMENT_BYTES // 1024 // 1024} MiB.")
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        raise SettingsError(f"Cannot fetch {url}: {type(error).__name__}") from None
+    return Source(bytes(data), url)

@@ -1,0 +1,154 @@
+"""One schema, four places a setting can come from, and errors that name the key."""
+
+from __future__ import annotations
+
+import pytest
+
+from sandbridge_local.api_keys import api_keys
+from sandbridge_local.settings import Settings, SettingsError, settings_from
+from sandbridge_local.sources import api_arguments, named
+from sandbridge_local.validity import refusal
+
+APIS = ({"name": "api", "openapi": {"path": "a.yaml"}},)
+
+
+def settings(
+    *, flags: dict[str, object] | None = None, environ: dict[str, str] | None = None, config: str | None = None
+) -> Settings:
+    return settings_from(flags=flags or {}, environ=environ or {}, config_text=config, apis=APIS)
+
+
+def test_a_flag_wins_over_a_variable_which_wins_over_the_file_which_wins_over_the_default() -> None:
+    config = "sandbox: {limits: {wallClockMs: 1000}, poolSize: 3, concurrency: 5}"
+    environ = {"SANDBRIDGE_TIMEOUT_MS": "2000", "SANDBRIDGE_POOL_SIZE": "7"}
+
+    chosen = settings(flags={"timeout-ms": "3000"}, environ=environ, config=config).sandbox
+
+    assert (chosen.limits.wall_clock_ms, chosen.pool_size, chosen.concurrency, chosen.limits.calls) == (3000, 7, 5, 100)
+
+
+def test_the_file_may_be_a_whole_deployment() -> None:
+    config = "kind: McpDeployment\nmetadata: {name: x}\nspec: {sandbox: {poolSize: 9}}"
+
+    assert settings(config=config).sandbox.pool_size == 9
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ("sandbx: {}", "sandbx: there is no such setting; did you mean sandbox?"),
+        ("sandbox: {poolsize: 2}", "sandbox.poolsize: there is no such setting; did you mean poolSize?"),
+        ("sandbox: {poolSize: -1}", "sandbox.poolSize: Input should be greater than or equal to 0"),
+        ("[1]", "The config file must be a mapping"),
+        ("a: [", "The config file is not YAML"),
+    ],
+)
+def test_a_wrong_key_or_value_in_the_file_is_named(config: str, message: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        settings(config=config)
+
+    assert message in str(caught.value)
+
+
+def test_a_misspelt_variable_is_an_error_that_names_the_nearest() -> None:
+    with pytest.raises(SettingsError, match=r"SANDBRIDGE_TRANSPROT; did you mean SANDBRIDGE_TRANSPORT\?"):
+        settings(environ={"SANDBRIDGE_TRANSPROT": "http"})
+
+
+def test_an_acknowledgement_by_variable_needs_a_clear_value() -> None:
+    assert settings(environ={"SANDBRIDGE_ACKNOWLEDGE_SINGLE_TENANT": "1"}).single_tenant is True
+    with pytest.raises(SettingsError, match="use 1 or 0"):
+        settings(environ={"SANDBRIDGE_ACKNOWLEDGE_SINGLE_TENANT": "maybe"})
+
+
+def test_nothing_to_serve_is_an_error_that_says_how_to_name_a_document() -> None:
+    with pytest.raises(SettingsError, match="use --openapi"):
+        settings_from(flags={}, environ={}, config_text=None, apis=())
+
+
+@pytest.mark.parametrize(
+    ("argument", "expected"),
+    [
+        ("orders=a.yaml", ("orders", "a.yaml")),
+        ("a.yaml", (None, "a.yaml")),
+        ("https://h/x?a=b", (None, "https://h/x?a=b")),
+        ("Orders=a.yaml", (None, "Orders=a.yaml")),
+        ("./odd=name.yaml", (None, "./odd=name.yaml")),
+    ],
+)
+def test_only_a_valid_name_before_the_first_equals_sign_is_a_name(
+    argument: str, expected: tuple[str | None, str]
+) -> None:
+    assert named(argument) == expected
+
+
+def test_a_typed_base_url_counts_as_an_allowed_private_address() -> None:
+    assert api_arguments(["a=x.yaml"], ["a=http://127.0.0.1:9000/v1"], ["10.0.0.1:80"]) == (
+        {
+            "name": "a",
+            "openapi": {"path": "x.yaml"},
+            "allowPrivate": ["10.0.0.1:80", "127.0.0.1:9000"],
+            "baseUrl": "http://127.0.0.1:9000/v1",
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    ("openapi", "base_urls", "message"),
+    [
+        (["a.yaml", "b=b.yaml"], [], "each needs a name"),
+        (["a=a.yaml", "a=b.yaml"], [], "Two documents are called 'a'"),
+        (["a=a.yaml", "b=b.yaml"], ["http://x"], "name the API of each base URL"),
+        (["a=a.yaml"], ["c=http://x"], "--base-url names 'c', but the APIs are a"),
+        (["a=a.yaml"], ["ftp://x"], "not an http or https URL"),
+    ],
+)
+def test_arguments_that_do_not_fit_together_are_refused(openapi: list[str], base_urls: list[str], message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        api_arguments(openapi, base_urls, [])
+
+
+def test_each_api_gets_the_key_that_carries_its_name() -> None:
+    environ = {"SANDBRIDGE_API_KEY_A": "ka", "SANDBRIDGE_API_KEY_B": "kb", "OTHER": "x"}
+
+    assert api_keys(("a", "b"), environ) == {"a": "ka", "b": "kb"}
+
+
+def test_mounted_files_carry_keys_too(tmp_path) -> None:
+    (tmp_path / "a").write_text("from-file\n")
+
+    assert api_keys(("a", "b"), {"SANDBRIDGE_API_KEY_B": "kb"}, tmp_path) == {"a": "from-file", "b": "kb"}
+
+
+@pytest.mark.parametrize(
+    ("environ", "message"),
+    [
+        ({"SANDBRIDGE_API_KEY": "canary"}, "SANDBRIDGE_API_KEY_A, SANDBRIDGE_API_KEY_B"),
+        ({"SANDBRIDGE_API_KEY_C": "canary"}, "SANDBRIDGE_API_KEY_C belongs to no API; the APIs are a, b"),
+        ({"SANDBRIDGE_API_KEY_A": "canary\n"}, "The key of API 'a' is empty, too long, or holds control characters"),
+        ({"SANDBRIDGE_API_KEY_A": ""}, "The key of API 'a' is empty"),
+    ],
+)
+def test_a_key_that_cannot_be_used_is_refused_without_being_shown(environ: dict[str, str], message: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        api_keys(("a", "b"), environ)
+
+    assert message in str(caught.value)
+    assert "canary" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("flags", "refused"),
+    [
+        ({}, None),
+        ({"transport": "http", "single-tenant": True}, None),
+        ({"transport": "http", "single-tenant": True, "host": "::1"}, None),
+        ({"transport": "http"}, "--single-tenant"),
+        ({"transport": "http", "single-tenant": True, "host": "0.0.0.0"}, "loopback only"),
+        ({"mode": "hosted"}, "hard boundary"),
+    ],
+)
+def test_a_combination_that_is_not_sound_is_refused_with_its_fix(flags: dict[str, object], refused: str | None) -> None:
+    reason = refusal(settings(flags=flags))
+
+    assert (reason is None) if refused is None else (reason is not None and refused in reason)
