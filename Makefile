@@ -1,15 +1,72 @@
-# The only door. `make help` lists the verbs.
+# The only door. `make help` lists the verbs; each works alone and sets up what it needs.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-VENV := .venv
-BIN := $(VENV)/bin
+MAKEFLAGS += --no-print-directory
+BIN := .venv/bin
+MEMBERS := protos services/kit services/openapi services/docsearch services/runner services/orchestrator services/local
+PYTEST_ARGS ?=
 
-help:  ## list the verbs
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 18
-setup:  ## create .venv with everything
-	python3 -m venv $(VENV)
-	$(BIN)/python -m pip install -q --require-hashes -r requirements/bootstrap.txt
-	$(BIN)/uv pip install -q -p $(BIN)/python --require-hashes -r requirements/dev.txt
-	$(BIN)/uv pip install -q -p $(BIN)/python --no-deps --no-build-isolation -e protos -e services/kit -e services/openapi -e services/docsearch -e services/runner -e services/orchestrator -e services/local
-lock:  ## re-resolve requirements/*.txt from requirements/*.in
-	for f in bootstrap dev; do $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-emit-find-links --universal --python-version 3.11 --no-header requirements/$$f.in -o requirements/$$f.txt; done
+.PHONY: help setup demo test ci lint fmt types contracts generated protos docs lock wheels bench clean
+
+help: ## list the verbs
+	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+##@ use
+setup: ## create .venv and install everything, npm tools included (PYTHON=… chooses the interpreter)
+	@tools/setup
+
+demo: setup ## start the orders API, serve it, and let a real MCP client work with it
+	@$(BIN)/python examples/orders/demo.py
+
+##@ check
+test: setup ## run all tests (PYTEST_ARGS="-k word" for some)
+	@$(BIN)/pytest $(PYTEST_ARGS)
+
+ci: generated lint types contracts test ## everything that must hold before a change lands
+
+lint: setup ## ruff and buf
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check --quiet || { echo "lint: run make fmt"; exit 1; }
+	@$(BIN)/buf lint
+
+fmt: setup ## format, and fix what ruff can fix
+	@$(BIN)/ruff check --fix --quiet || true
+	@$(BIN)/ruff format
+
+types: setup ## mypy, strict
+	@$(BIN)/mypy
+	@cd examples/orders && ../../$(BIN)/mypy --config-file ../../pyproject.toml -p orders_service
+
+contracts: setup ## who may import whom
+	@$(BIN)/lint-imports --no-logo
+
+generated: setup ## generated files are what their sources give
+	@$(BIN)/python protos/generate.py --check
+	@$(BIN)/python docs/generate.py --check
+
+##@ make
+protos: setup ## protos/sandbridge/**.proto into protos/src
+	@$(BIN)/python protos/generate.py
+
+docs: setup ## tables of the guide that come from the code
+	@$(BIN)/python docs/generate.py
+
+lock: setup ## re-resolve requirements/dev.txt and the npm lock from what they are made of
+	@$(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-emit-find-links --universal \
+	  --python-version 3.11 --no-header requirements/dev.in -o requirements/dev.txt
+	@cd tools/npm && PATH="$(CURDIR)/$(BIN):$$PATH" npm install --package-lock-only --ignore-scripts --silent
+
+wheels: setup ## build the wheels of all members into dist/
+	@rm -rf dist
+	@for member in $(MEMBERS); do \
+	  $(BIN)/uv build --quiet --wheel --offline --no-build-isolation --python $(BIN)/python -o dist $$member || exit 1; done
+	@ls dist
+
+##@ measure
+bench: setup ## ratios and figures, paired in one run
+	@$(BIN)/python -m tests.bench
+
+##@ tidy
+clean: ## remove .venv, npm packages, caches and builds
+	@rm -rf .venv tools/npm/node_modules dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
