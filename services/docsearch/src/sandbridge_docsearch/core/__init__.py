@@ -1,0 +1,1 @@
+"""The pure half of search: words, index, ranking, cards and their byte budget."""

@@ -1,0 +1,157 @@
+"""A question → scored entries of an index. Same question, same index, same answer.
+
+Besides BM25F on stems: the exact form of a word counts extra, so do neighbouring pairs; a question of several clauses
+is also asked clause by clause, and the best clause counts; the question's verb favours the HTTP methods that it
+means; an entry whose title the question covers gains; unknown words are completed when they are a beginning, and
+corrected when they are longer than six characters.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections import defaultdict
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sandbridge_docsearch.core.index import Index
+from sandbridge_docsearch.core.spelling import corrections
+from sandbridge_docsearch.core.synonyms import METHODS_OF_VERB, NOUNS, VERBS
+from sandbridge_docsearch.core.words import STOP_WORDS, stem, words
+
+LONGEST_QUERY = 1_000
+"""Characters of a question that are read."""
+
+EXACT = 0.3
+PAIR = 0.6
+CLAUSE = 0.4
+SYNONYM = 0.3
+GUESS = 0.5
+VERB_PRIOR = 0.15
+TITLE = 0.4
+_RERANKED = 64
+_MOST_WORDS = 64
+_MOST_COMPLETIONS = 12
+_SHORTEST_BEGINNING = 3
+_LONG_QUESTION = 8
+
+_CLAUSE_END = re.compile(r"[,.;:!?\n。、]|\band\b|\bthen\b|\balso\b", re.IGNORECASE)
+_CHATTER = frozenset(
+    words(
+        "who what when where why how much many give tell show want need please help know let like see find out about some"
+        " any am using use me us just also then now today would get information details"
+    )
+)
+"""Words of conversation, dropped from long questions only: in a short one each word was chosen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One entry that matches, by its number in the index."""
+
+    entry: int
+    score: float
+
+
+def rank(index: Index, query: str, visible: Container[int], most: int) -> tuple[list[Hit], int]:
+    """Return the best `most` visible entries, best first, and how many match at all. Ties go to the lower number."""
+    scores = {entry: value for entry, value in score(index, query).items() if entry in visible}
+    pool = heapq.nsmallest(max(most, _RERANKED), scores, key=lambda entry: (-scores[entry], entry))
+    stems = _stems_asked(index, query)
+    methods = favoured_methods(query)
+    hits = []
+    for entry in pool:
+        covered = sum(share for root, share in index.titles.list(entry) if root in stems)
+        verb = 1 + VERB_PRIOR * (index.methods[entry] in methods)
+        hits.append(Hit(entry, scores[entry] * index.priors[entry] * verb * (1 + TITLE * covered)))
+    hits.sort(key=lambda hit: (-hit.score, hit.entry))
+    return hits[:most], len(scores)
+
+
+def _stems_asked(index: Index, query: str) -> frozenset[int]:
+    """Return the lists of the question's stems and of their synonyms."""
+    roots = {stem(word) for word in words(query[:LONGEST_QUERY])}
+    wider = {other for root in roots for other in (*NOUNS.get(root, ()), *VERBS.get(root, ()))}
+    return frozenset(index.stems[root] for root in roots | wider if root in index.stems)
+
+
+def score(index: Index, query: str) -> dict[int, float]:
+    """Return entry → score (positive) for every entry that shares at least one term with the question."""
+    clauses = [words(part) for part in _CLAUSE_END.split(query[:LONGEST_QUERY])]
+    asked = [word for clause in clauses for word in clause]
+    known = _meaningful(asked)
+    whole = _add_up(index, _terms(index, [_kept(clause, known) for clause in clauses]))
+    parts = [kept for clause in clauses if len(kept := _kept(clause, known)) > 1]
+    if len(parts) > 1:
+        best: dict[int, float] = {}
+        for part in parts:
+            for entry, value in _add_up(index, _terms(index, [part])).items():
+                if value > best.get(entry, 0.0):
+                    best[entry] = value
+        for entry, value in best.items():
+            whole[entry] += CLAUSE * value
+    return whole
+
+
+def favoured_methods(query: str) -> frozenset[str]:
+    """Return the HTTP methods that the question's first verb means; empty when it has none."""
+    for word in words(query[:LONGEST_QUERY]):
+        if methods := METHODS_OF_VERB.get(word):
+            return methods
+    return frozenset()
+
+
+def _meaningful(asked: Sequence[str]) -> frozenset[str]:
+    content = [word for word in asked if word not in STOP_WORDS]
+    if len(asked) >= _LONG_QUESTION:
+        content = [word for word in content if word not in _CHATTER] or content
+    return frozenset(content[:_MOST_WORDS])
+
+
+def _kept(clause: Iterable[str], known: frozenset[str]) -> list[str]:
+    return [word for word in clause if word in known]
+
+
+def _add_up(index: Index, terms: Mapping[tuple[bool, int], float]) -> dict[int, float]:
+    scores: dict[int, float] = defaultdict(float)
+    for (is_pair, number), weight in terms.items():
+        for entry, share in (index.pairs if is_pair else index.terms).list(number):
+            scores[entry] += weight * share
+    return scores
+
+
+def _terms(index: Index, clauses: Sequence[Sequence[str]]) -> dict[tuple[bool, int], float]:
+    """Return (is a pair, list number) → weight; a term asked twice counts once, with its highest weight."""
+    found: dict[tuple[bool, int], float] = {}
+
+    def want(number: int, weight: float, *, pair: bool = False) -> None:
+        if number >= 0 and weight > found.get((pair, number), 0.0):
+            found[(pair, number)] = weight
+
+    for clause in clauses:
+        previous = -1
+        for word in clause:
+            root = index.stems.get(stem(word), -1)
+            exact, _ = index.vocabulary.get(word, (-1, -1))
+            if root >= 0:
+                sole = word in index.vocabulary and exact < 0
+                want(root, 1.0 + EXACT if sole else 1.0)
+                want(exact, EXACT)
+                if previous >= 0:
+                    want(index.pair(previous, root), PAIR, pair=True)
+            else:
+                _guess(index, word, want)
+            for other in (*NOUNS.get(stem(word), ()), *VERBS.get(stem(word), ())):
+                want(index.stems.get(other, -1), SYNONYM)
+            previous = root
+    return found
+
+
+def _guess(index: Index, word: str, want: Callable[[int, float], None]) -> None:
+    """Ask for what an unknown word may stand for: completions first, then a joined pair, then corrections."""
+    if len(word) >= _SHORTEST_BEGINNING and (longer := index.starting_with(word, _MOST_COMPLETIONS)):
+        for completion in longer:
+            want(index.vocabulary[completion][1], GUESS)
+        return
+    for correction in corrections(index, word):
+        want(index.vocabulary[correction][1], GUESS)
