@@ -54,7 +54,7 @@ docs: setup ## tables of the guide that come from the code
 lock: setup ## re-resolve requirements/dev.txt and the npm lock from what they are made of
 	@$(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-emit-find-links --universal \
 	  --python-version 3.11 --no-header requirements/dev.in -o requirements/dev.txt
-	@cd tools/npm && PATH="$(CURDIR)/$(BIN):$$PATH" npm install --package-lock-only --ignore-scripts --silent
+	@cd tools/npm && PATH="$(CURDIR)/$(BIN):$$PATH" npm install --package-lock-only --ignore-scripts --loglevel=error
 
 wheels: setup ## build the wheels of all members into dist/
 	@rm -rf dist
