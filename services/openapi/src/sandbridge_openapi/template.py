@@ -1,0 +1,194 @@
+"""Path templates: `/repos/{owner}/{repo}` as segments that can be filled in and matched, both without ambiguity.
+
+A template may hold `{+name}` (RFC 6570 reserved expansion: the value's slashes are kept), several placeholders in one
+segment, and fixed query pairs at its end. A fragment is never sent and is dropped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias
+from urllib.parse import quote, unquote, unquote_to_bytes
+
+# RFC 3986 pchar, plus the escape character: a template's own escapes are kept.
+_LITERAL_SAFE = "%:@!$&'()*+,;="
+_QUERY_SAFE = "%:@!$&'()*+,;=/?[]"
+_PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+_QUERY_EXPANSION = re.compile(r"\{[?&#][^{}]*\}")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+@dataclass(frozen=True, slots=True)
+class Placeholder:
+    """A place for the path parameter `name`; `multi` lets its value run over several segments."""
+
+    name: str
+    multi: bool = False
+
+
+Piece: TypeAlias = str | Placeholder
+"""Fixed text as it goes on the wire, or a placeholder."""
+
+Segment: TypeAlias = tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A parsed path template. `segments` is what stands between the slashes; `query` are its fixed pairs, encoded."""
+
+    segments: tuple[Segment, ...]
+    query: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The placeholders' names in order, repeated where the template repeats them."""
+        return tuple(p.name for segment in self.segments for p in segment if isinstance(p, Placeholder))
+
+    @property
+    def has_multi(self) -> bool:
+        """True where a placeholder may span several segments."""
+        return any(isinstance(p, Placeholder) and p.multi for segment in self.segments for p in segment)
+
+    def fill(self, values: Mapping[str, str]) -> str:
+        """Return the path with each placeholder replaced by its encoded text. Raises KeyError for a missing name."""
+        return "".join("/" + "".join(_filled(piece, values) for piece in segment) for segment in self.segments)
+
+
+@lru_cache(maxsize=8192)
+def parse(text: str, multi_segment: frozenset[str] = frozenset()) -> Template:
+    """Return the template of a `paths` key. `multi_segment` names further parameters whose slashes are kept."""
+    sent = _QUERY_EXPANSION.sub("", text).partition("#")[0]
+    path, _, query = sent.partition("?")
+    segments = tuple(_segment(raw, multi_segment) for raw in path.removeprefix("/").split("/"))
+    fixed = tuple(quote(pair, safe=_QUERY_SAFE) for pair in query.split("&") if pair)
+    return Template(segments, fixed)
+
+
+def match(template: Template, segments: Sequence[str]) -> Mapping[str, str] | None:
+    """Return the placeholders' decoded values if the path made of these encoded `segments` has this template's shape.
+
+    Fixed text must agree exactly (after decoding), a placeholder takes one character or more, a name that
+    occurs twice must take the same value twice. Time is linear in the path's length.
+    """
+    if not template.has_multi:
+        return _match_each(template.segments, segments) if len(segments) == len(template.segments) else None
+    at = next(i for i, s in enumerate(template.segments) if any(isinstance(p, Placeholder) and p.multi for p in s))
+    after = len(template.segments) - at - 1
+    if len(segments) < at + 1 + after:
+        return None
+    end = len(segments) - after
+    joined = [*segments[:at], "/".join(segments[at:end]), *segments[end:]]
+    return _match_each(template.segments, joined)
+
+
+def specificity(template: Template) -> tuple[int, ...]:
+    """Return a sort key: the lower of two keys belongs to the template that fixes more, from the left."""
+    return tuple(_rank(segment) for segment in template.segments)
+
+
+def unsafe_segment(segment: str) -> str | None:
+    """Say what makes a decoded path segment unsafe to send, or None.
+
+    Refused are dot segments (also after further decoding, before a `;`, or behind a backslash), slashes and control
+    characters: a server or proxy may read them as another path (RFC 3986 section 5.2.4).
+    """
+    text = segment
+    for _ in range(3):
+        if any(part.partition(";")[0] in {".", ".."} for part in re.split(r"[/\\]", text)):
+            return "a '.' or '..' segment"
+        text = unquote(text)
+    if "/" in segment:
+        return "a '/'"
+    if _CONTROL.search(segment):
+        return "a control character"
+    return None
+
+
+def decoded(segment: str) -> str | None:
+    """Return the text of an encoded segment, or None where it is not UTF-8 or an escape is broken."""
+    if re.search(r"%(?![0-9A-Fa-f]{2})", segment):
+        return None
+    try:
+        return unquote_to_bytes(segment).decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _segment(raw: str, multi_segment: frozenset[str]) -> Segment:
+    pieces: list[Piece] = []
+    at = 0
+    for found in _PLACEHOLDER.finditer(raw):
+        pieces.append(quote(raw[at : found.start()], safe=_LITERAL_SAFE))
+        at = found.end()
+        name = found[1].removeprefix("+")
+        pieces.append(Placeholder(name, found[1].startswith("+") or name in multi_segment))
+    pieces.append(quote(raw[at:], safe=_LITERAL_SAFE))
+    return tuple(piece for piece in pieces if piece != "")
+
+
+def _filled(piece: Piece, values: Mapping[str, str]) -> str:
+    return piece if isinstance(piece, str) else values[piece.name]
+
+
+def _rank(segment: Segment) -> int:
+    placeholders = [piece for piece in segment if isinstance(piece, Placeholder)]
+    if not placeholders:
+        return 0
+    if any(piece.multi for piece in placeholders):
+        return 3
+    return 1 if len(placeholders) < len(segment) else 2
+
+
+def _match_each(template: Sequence[Segment], segments: Sequence[str]) -> Mapping[str, str] | None:
+    values: dict[str, str] = {}
+    for pieces, segment in zip(template, segments, strict=True):
+        text = decoded(segment)
+        taken = None if text is None else _match_one(pieces, text)
+        if taken is None:
+            return None
+        for name, value in taken:
+            if values.setdefault(name, value) != value:
+                return None
+    return values
+
+
+def _match_one(pieces: Segment, text: str) -> list[tuple[str, str]] | None:
+    """Match leftmost first; the last fixed text is anchored at the end, so one pass decides."""
+    taken: list[tuple[str, str]] = []
+    open_name: str | None = None
+    for index, piece in enumerate(pieces):
+        if isinstance(piece, Placeholder):
+            if open_name is not None:  # two placeholders side by side: the first takes one character
+                if not text:
+                    return None
+                taken.append((open_name, text[:1]))
+                text = text[1:]
+            open_name = piece.name
+            continue
+        at = _find(unquote(piece), text, anchored=open_name is None, last=index == len(pieces) - 1)
+        if at is None:
+            return None
+        if open_name is not None:
+            taken.append((open_name, text[:at]))
+            open_name = None
+        text = text[at + len(unquote(piece)) :]
+    if open_name is not None:
+        return [*taken, (open_name, text)] if text else None
+    return None if text else taken
+
+
+def _find(literal: str, text: str, *, anchored: bool, last: bool) -> int | None:
+    if anchored:
+        return 0 if text.startswith(literal) else None
+    if last:
+        return len(text) - len(literal) if text.endswith(literal) and len(text) > len(literal) else None
+    at = text.find(literal, 1)
+    return at if at >= 0 else None
+
+
+def placeholders(template: Template) -> Iterator[Placeholder]:
+    """Yield the placeholders in order."""
+    return (piece for segment in template.segments for piece in segment if isinstance(piece, Placeholder))
