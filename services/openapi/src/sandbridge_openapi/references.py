@@ -1,0 +1,126 @@
+"""Local references of a document: JSON pointers into its tree, followed without copying it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from sandbridge_openapi.model import Json
+from sandbridge_openapi.pointers import Place, escape, pointer_of, unescape
+
+HOP_LIMIT = 50
+"""Most references followed one after another before the chain counts as endless."""
+
+
+class Unresolvable(Exception):
+    """A reference that leads nowhere; its text says why. Caught inside this package."""
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A value and the pointer of the place where it stands."""
+
+    place: Place
+    value: Json
+
+
+class References:
+    """Finds what the references of one document point to."""
+
+    def __init__(self, root: Json) -> None:
+        self.root = root
+        self._found: dict[str, Located] = {}
+        self._anchors: dict[str, Located] | None = None
+
+    def find(self, reference: str) -> Located:
+        """Return the target of `reference`, at its own place where the pointer runs through other references.
+
+        Raises Unresolvable.
+        """
+        known = self._found.get(reference)
+        if known is None:
+            known = self._found[reference] = self._find(reference, HOP_LIMIT)
+        return known
+
+    def follow(self, place: Place, value: Json) -> Located:
+        """Return what `value` stands for where a Reference Object may stand: itself, or the end of its references.
+
+        `summary` and `description` beside a reference win over the target's (OpenAPI 3.1, Reference Object).
+        Raises Unresolvable.
+        """
+        at = Located(place, value)
+        texts: dict[str, Json] = {}
+        for _ in range(HOP_LIMIT):
+            if not is_reference(at.value):
+                if texts and isinstance(at.value, dict):
+                    return Located(at.place, {**at.value, **texts})
+                return at
+            texts = {key: at.value[key] for key in ("summary", "description") if key in at.value} | texts
+            at = self.find(at.value["$ref"])
+        raise Unresolvable(f"the references from {value['$ref']} never end")
+
+    def _find(self, reference: str, hops: int) -> Located:
+        if not reference.startswith("#"):
+            raise Unresolvable(foreign_reason(reference))
+        fragment = reference[1:]
+        if fragment and not fragment.startswith("/"):
+            return self._anchor(fragment)
+        # Raw first: many documents write `{` and `%` unencoded in pointers.
+        for text in dict.fromkeys((fragment, unquote(fragment))):
+            found = self._walk([unescape(token) for token in text.split("/")[1:]], hops)
+            if found is not None:
+                return found
+        raise Unresolvable(f"{reference} points to nothing in this document")
+
+    def _walk(self, tokens: list[str], hops: int) -> Located | None:
+        pointer, node = "", self.root
+        for token in tokens:
+            if isinstance(node, dict) and token not in node and is_reference(node):
+                if hops <= 0:
+                    raise Unresolvable(f"the references through {node['$ref']} never end")
+                through = self._find(node["$ref"], hops - 1)
+                pointer, node = pointer_of(through.place), through.value
+            if isinstance(node, dict) and token in node:
+                node = node[token]
+            elif isinstance(node, list) and token.isdecimal() and int(token) < len(node):
+                node = node[int(token)]
+            else:
+                return None
+            pointer = f"{pointer}/{escape(token)}"
+        return Located(pointer, node)
+
+    def _anchor(self, name: str) -> Located:
+        if self._anchors is None:
+            self._anchors = dict(_anchors(self.root))
+        if name not in self._anchors:
+            raise Unresolvable(f"#{name} is the name of no `$anchor` in this document")
+        return self._anchors[name]
+
+
+def is_reference(value: Json) -> bool:
+    """Tell whether `value` is an object with a textual `$ref`; a property called `$ref` holds a schema, not text."""
+    return isinstance(value, dict) and isinstance(value.get("$ref"), str)
+
+
+def foreign_reason(reference: str) -> str:
+    """Say why `reference`, which does not point into the document, was not followed."""
+    shown = reference[:200]
+    if "://" in shown or shown.startswith(("//", "file:", "data:")):
+        return f"$ref to {shown} is refused: a document may not make this process fetch anything"
+    return f"$ref to {shown} leads out of the document, to a file that was not read"
+
+
+def _anchors(root: Json) -> Iterator[tuple[str, Located]]:
+    pending: list[tuple[Place, Json]] = [("", root)]
+    while pending:
+        place, node = pending.pop()
+        if isinstance(node, Mapping):
+            for key in ("$anchor", "$dynamicAnchor"):
+                if isinstance(node.get(key), str):
+                    yield node[key], Located(pointer_of(place), node)
+            pending.extend(((place, key), child) for key, child in node.items() if isinstance(child, dict | list))
+        else:
+            pending.extend(
+                ((place, index), child) for index, child in enumerate(node) if isinstance(child, dict | list)
+            )
