@@ -38,8 +38,8 @@ _LONG_QUESTION = 8
 _CLAUSE_END = re.compile(r"[,.;:!?\n。、]|\band\b|\bthen\b|\balso\b", re.IGNORECASE)
 _CHATTER = frozenset(
     words(
-        "who what when where why how much many give tell show want need please help know let like see find out about some"
-        " any am using use me us just also then now today would get information details"
+        "who what when where why how much many give tell show want need please help know let like see find out about"
+        " some any am using use me us just also then now today would get information details"
     )
 )
 """Words of conversation, dropped from long questions only: in a short one each word was chosen."""
