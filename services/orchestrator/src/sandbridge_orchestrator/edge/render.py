@@ -46,7 +46,7 @@ def run_result(outcome: RunOutcome, *, boundary: str) -> mcp_types.CallToolResul
         case RunFailed(report=report, failure=failure) | RunCancelled(report=report, failure=failure):
             return error_result(failure, boundary=boundary, report=report)
         case RunHeld():
-            return _held(outcome, boundary)
+            return error_result(held_failure(outcome), boundary=boundary, report=outcome.report)
         case _:
             assert_never(outcome)
 
@@ -132,10 +132,10 @@ def _embedded(made: FileMade) -> mcp_types.EmbeddedResource:
     return mcp_types.EmbeddedResource(resource=mcp_types.BlobResourceContents(uri=uri, mime_type=made.mime, blob=blob))
 
 
-def _held(outcome: RunHeld, boundary: str) -> mcp_types.CallToolResult:
+def held_failure(outcome: RunHeld) -> Failure:
+    """Return what a held run is reported as: which calls wait for a person."""
     asked = "\n".join(f"{q.operation} ({q.method} {q.path}): {q.reason}" for q in outcome.questions)
-    failure = Failure(Code.APPROVAL_REQUIRED, f"Run {outcome.report.run_id} waits for a person.\n{asked}")
-    return error_result(failure, boundary=boundary, report=outcome.report)
+    return Failure(Code.APPROVAL_REQUIRED, f"Run {outcome.report.run_id} waits for a person.\n{asked}")
 
 
 def _quoted(text: str, boundary: str) -> str:
