@@ -1,0 +1,66 @@
+"""`sandbridge run`: one script, as `execute` would run it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sandbridge_kit.errors import Failure, SandbridgeError
+from sandbridge_kit.identity import LOCAL_CALLER
+from sandbridge_kit.telemetry import set_up_logs
+from sandbridge_local.apis import LoadedApi
+from sandbridge_local.composition import audit_stream, composed
+from sandbridge_local.settings import Settings
+from sandbridge_orchestrator.core.outcome import ExecuteRequest, RunHeld, RunOutcome, RunReturned
+from sandbridge_orchestrator.edge.render import error_structure, held_failure, structured
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """How a run ended, as JSON data and as text."""
+
+    succeeded: bool
+    structure: Mapping[str, Any]
+
+    @property
+    def text(self) -> str:
+        """The logs, then the result or the error, for a terminal."""
+        lines = [f"[{line['level']}] {line['text']}" for line in self.structure["logs"]]
+        if self.succeeded:
+            return "\n".join([*lines, json.dumps(self.structure["result"], ensure_ascii=False, indent=2)])
+        error = self.structure["error"]
+        place = f" at line {error['position']['line']}, column {error['position']['column']}" if "position" in error else ""
+        return "\n".join([*lines, f"{error['code']}{place}: {error['message']}", f"Next: {error['hint']}"])
+
+
+async def run_script(
+    settings: Settings, keys: Mapping[str, str], apis: tuple[LoadedApi, ...], code: str, *, dry_run: bool
+) -> Printed:
+    """Run `code` once, with everything started before it and stopped after it."""
+    set_up_logs(sys.stderr)
+    with audit_stream(settings.audit_file) as audit:
+        # One run needs one sandbox: more spares would only be started to be thrown away.
+        sandbox = settings.sandbox.model_copy(update={"pool_size": 1, "concurrency": 1})
+        alone = settings.model_copy(update={"sandbox": sandbox})
+        async with composed(alone, keys, apis, audit) as product:
+            try:
+                outcome = await product.orchestrator.execute(
+                    LOCAL_CALLER, ExecuteRequest(code=code, dry_run=dry_run), transport="cli"
+                )
+            except SandbridgeError as error:
+                return _failed(error.failure)
+    return _printed(outcome)
+
+
+def _printed(outcome: RunOutcome) -> Printed:
+    if isinstance(outcome, RunReturned):
+        return Printed(True, structured(outcome))
+    failure = held_failure(outcome) if isinstance(outcome, RunHeld) else outcome.failure
+    return Printed(False, error_structure(failure, outcome.report))
+
+
+def _failed(failure: Failure) -> Printed:
+    return Printed(False, error_structure(failure, None))

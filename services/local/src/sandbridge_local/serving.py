@@ -1,0 +1,137 @@
+"""`sandbridge serve`: the MCP server over stdio or loopback HTTP, until its client or a signal ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import secrets
+import signal
+import socket
+import sys
+from collections.abc import Iterator, Mapping
+from importlib.metadata import version
+from typing import Any, TextIO
+
+import uvicorn
+from mcp.server.lowlevel import Server
+
+from sandbridge_kit.identity import LOCAL_CALLER
+from sandbridge_kit.telemetry import set_up_logs
+from sandbridge_local.apis import LoadedApi
+from sandbridge_local.composition import Product, audit_stream, composed
+from sandbridge_local.settings import Settings, SettingsError
+from sandbridge_orchestrator.edge.http import loopback_app
+from sandbridge_orchestrator.edge.server import Identity, build_server
+from sandbridge_orchestrator.edge.stdio import serve_stdio
+
+_STOP_S = 1.5
+"""Longest wait for the parts to stop after a signal; no sandbox is alive after it in any case."""
+
+log = logging.getLogger("sandbridge")
+
+
+def serve_until_stopped(settings: Settings, keys: Mapping[str, str], apis: tuple[LoadedApi, ...]) -> int:
+    """Serve; return the exit code, or leave the process for good where a reader of standard input still waits."""
+    set_up_logs(sys.stderr)
+    with audit_stream(settings.audit_file) as audit:
+        loop = asyncio.new_event_loop()
+        code = loop.run_until_complete(_serve(settings, keys, apis, audit))
+        audit.flush()
+        # The SDK reads standard input in a thread that only its next line would end; a clean interpreter exit would
+        # wait for that line.
+        sys.stderr.flush()
+        os._exit(code)
+
+
+async def _serve(settings: Settings, keys: Mapping[str, str], apis: tuple[LoadedApi, ...], audit: TextIO) -> int:
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    stack = contextlib.AsyncExitStack()
+    product = await stack.enter_async_context(composed(settings, keys, apis, audit))
+    _say_what_is_served(settings, keys, apis)
+    serving = asyncio.ensure_future(_transport(settings, product))
+    stopped = asyncio.ensure_future(stopping.wait())
+    await asyncio.wait({serving, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    failure = serving.exception() if serving.done() else None
+    if failure is not None:
+        log.error("serving_failed", exc_info=failure)
+    # The sandboxes go first; a transport that still waits for its client is left to the end of the process.
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(stack.aclose(), _STOP_S)
+    return 1 if failure is not None else 0
+
+
+async def _transport(settings: Settings, product: Product) -> None:
+    server = build_server(
+        product.orchestrator,
+        product.introduction,
+        identity=Identity("sandbridge", settings.display_name or product.title, version("sandbridge-local")),
+        transport=settings.transport,
+        caller_of=lambda context: LOCAL_CALLER,
+        new_boundary=lambda: secrets.token_hex(8),
+    )
+    if settings.transport == "stdio":
+        await serve_stdio(server)
+    else:
+        await _serve_http(settings, product, server)
+
+
+async def _serve_http(settings: Settings, product: Product, server: Server[Any]) -> None:
+    listener = _listen(settings.host, settings.port)
+    port = listener.getsockname()[1]
+    hosts = [f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}"]
+    app = loopback_app(
+        server,
+        product.introduction,
+        ready=lambda: product.ready,
+        hosts=hosts,
+        origins=[f"http://{host}" for host in hosts],
+    )
+    config = uvicorn.Config(
+        app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=1, lifespan="on"
+    )
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    print(f"sandbridge: serving http://{host}:{port}/mcp", file=sys.stderr, flush=True)
+    await _Uvicorn(config).serve(sockets=[listener])
+
+
+class _Uvicorn(uvicorn.Server):
+    """uvicorn without signal handlers of its own: this command's stop everything, in order."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise SettingsError(
+            f"Cannot listen on {host}:{port}: {error.strerror}. Choose another --port, or 0 for a free one."
+        ) from None
+    return listener
+
+
+def _say_what_is_served(settings: Settings, keys: Mapping[str, str], apis: tuple[LoadedApi, ...]) -> None:
+    for api in apis:
+        where = api.base_url or "no base URL: it can be searched, not called (state one with --base-url)"
+        key = "with its API key" if api.name in keys else "without an API key"
+        print(f"sandbridge: {api.name}: {len(api.document.operations)} operations, {where}, {key}", file=sys.stderr)
+        if api.document.skipped:
+            print(
+                f"sandbridge: {api.name}: {len(api.document.skipped)} operations skipped; `sandbridge check` says why",
+                file=sys.stderr,
+            )
+    if settings.transport == "http":
+        print("sandbridge: SINGLE TENANT: whoever reaches this port acts with these API keys", file=sys.stderr)
+    if settings.audit_file is None:
+        print("sandbridge: audit records go to standard error (--audit-file PATH keeps them)", file=sys.stderr)
+    sys.stderr.flush()

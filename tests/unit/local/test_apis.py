@@ -1,0 +1,121 @@
+"""Where an API's credential may go is decided by whoever started the server, never by the document alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from sandbridge_local.apis import base_url, load_api
+from sandbridge_local.check import as_text, report, unreadable
+from sandbridge_local.settings import ApiSettings, DocumentSettings, Settings, SettingsError, settings_from
+from sandbridge_local.sources import Source, read_source
+from sandbridge_local.starting_file import starting_file
+from sandbridge_openapi.document import load
+from sandbridge_openapi.errors import DocumentError
+
+
+def document(*servers: str) -> bytes:
+    paths = {"/things": {"get": {"operationId": "things.list", "responses": {"200": {"description": "ok"}}}}}
+    body = {"openapi": "3.1.0", "info": {"title": 'A "quoted": title', "version": "1"}, "paths": paths}
+    return json.dumps(body | {"servers": [{"url": url} for url in servers]}).encode()
+
+
+@pytest.mark.parametrize(
+    ("place", "servers", "typed", "expected"),
+    [
+        ({"path": "a.json"}, ["https://api.example/v1/"], None, "https://api.example/v1"),
+        ({"path": "a.json"}, ["/v1"], None, None),
+        ({"path": "a.json"}, [], None, None),
+        ({"path": "a.json"}, ["https://api.example"], "http://127.0.0.1:9/x/", "http://127.0.0.1:9/x"),
+        ({"url": "https://docs.example/a.json"}, ["https://docs.example/v1"], None, "https://docs.example/v1"),
+        ({"url": "https://docs.example/a.json"}, ["/v2"], None, "https://docs.example/v2"),
+        ({"url": "https://docs.example/a.json"}, ["https://evil.example"], "https://ok.example", "https://ok.example"),
+    ],
+)
+def test_the_base_url_is_the_typed_one_else_the_documents_first_server_where_it_may_name_it(
+    place: dict[str, str], servers: list[str], typed: str | None, expected: str | None
+) -> None:
+    settings = ApiSettings(openapi=DocumentSettings(**place), base_url=typed)
+    source = Source(document(*servers), place.get("url") or place["path"])
+
+    assert base_url(settings, load(source.data, origin=source.origin), source) == expected
+
+
+def test_a_fetched_document_cannot_name_another_origin() -> None:
+    settings = ApiSettings(openapi=DocumentSettings(url="https://docs.example/a.json"))
+    source = Source(document("https://evil.example/v1"), "https://docs.example/a.json")
+
+    with pytest.raises(SettingsError, match="say which one you mean with --base-url"):
+        base_url(settings, load(source.data, origin=source.origin), source)
+
+
+@pytest.mark.parametrize(
+    "url", ["https://user:canary@h/", "https://h/?key=canary", "https://h/#canary", "file:///x", "//h"]
+)
+def test_a_base_url_with_anything_but_origin_and_path_is_refused_without_showing_secrets(url: str) -> None:
+    settings = ApiSettings(openapi=DocumentSettings(path="a.json"), base_url=url)
+    source = Source(document(), "a.json")
+
+    with pytest.raises(SettingsError) as caught:
+        base_url(settings, load(source.data), source)
+
+    assert "canary" not in str(caught.value)
+
+
+def test_relative_references_stay_inside_the_documents_own_directory(tmp_path: Path) -> None:
+    (tmp_path / "secret.yaml").write_text("a: 1")
+    folder = tmp_path / "specs"
+    folder.mkdir()
+    (folder / "api.json").write_bytes(document())
+    (folder / "part.yaml").write_text("type: string")
+    (folder / "link.yaml").symlink_to(tmp_path / "secret.yaml")
+    read = read_source(DocumentSettings(path=str(folder / "api.json"))).read
+    assert read is not None
+
+    assert read("part.yaml") == b"type: string"
+    for escape in ("../secret.yaml", "link.yaml", "/etc/passwd"):
+        with pytest.raises(PermissionError):
+            read(escape)
+
+
+def test_a_document_with_another_digest_than_the_pinned_one_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(document())
+
+    with pytest.raises(SettingsError, match="does not have the digest"):
+        read_source(DocumentSettings(path=str(path), sha256="0" * 64))
+
+
+def test_the_report_counts_what_was_loaded_and_what_was_skipped() -> None:
+    outcome = report(load(document()))
+
+    assert (outcome["operations"], outcome["loaded"], outcome["skipped"]) == (1, 1, [])
+    assert as_text(outcome).startswith('A "quoted": title: 1 of 1 operations loaded')
+    assert as_text(unreadable(DocumentError("unreadable", "No.", "/x"))) == "unreadable: No. (at /x)"
+
+
+@pytest.mark.parametrize("kind", ["config", "deployment"])
+def test_a_starting_file_is_yaml_whatever_the_document_is_called(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(document("https://api.example/v1"))
+    api = load_api(ApiSettings(name="things", openapi=DocumentSettings(path=str(path))))
+
+    tree = yaml.safe_load(starting_file(api, kind))  # type: ignore[arg-type]
+
+    spec = tree if kind == "config" else tree["spec"]
+    assert spec["displayName"] == 'A "quoted": title'
+    assert spec["apis"][0]["baseUrl"] == "https://api.example/v1"
+
+
+def test_the_starting_config_file_is_a_valid_one(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(document("https://api.example/v1"))
+    api = load_api(ApiSettings(name="things", openapi=DocumentSettings(path=str(path))))
+
+    settings = settings_from(flags={}, environ={}, config_text=starting_file(api, "config"), apis=())
+
+    assert isinstance(settings, Settings)
+    assert settings.apis[0].name == "things"
