@@ -1,11 +1,11 @@
-"""What the bridge needs from outside: six ports, each awaited at every call with the caller of now.
+"""What the bridge needs from outside: six ports, each awaited at every call with the caller of now, and HTTP.
 
 The services that it uses as well (`Runner`, `DocsSearch`) are in `sandbridge_kit.ports`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
@@ -14,6 +14,8 @@ from sandbridge_kit.identity import Caller
 from sandbridge_kit.ports.runner import Answer, Ask
 from sandbridge_openapi.arguments import Request
 from sandbridge_openapi.model import Operation
+from sandbridge_orchestrator.core.answers import Received
+from sandbridge_orchestrator.core.destination import Origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ class Policy(Protocol):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Credential:
-    """Secrets to place, by security scheme name. Never printed."""
+    """Secrets to place, by security scheme name or `placement.ANY_SCHEME`. Never printed."""
 
     values: Mapping[str, str]
 
@@ -76,6 +78,10 @@ class Credentials(Protocol):
 
     async def credential_for(self, caller: Caller, api: str, origin: str) -> Credential | None:
         """Return the caller's credential for that origin, or None; raises `reauthorise` or `credential_error`."""
+        ...
+
+    def standing(self) -> tuple[str, ...]:
+        """Return the secrets that are held all the time; they are kept out of logs, audit and results as well."""
         ...
 
 
@@ -140,7 +146,11 @@ class ToolAudit:
 
 @dataclass(frozen=True, slots=True)
 class CallAudit:
-    """One API call, when it was decided and again settled: exactly one record. `path` has credentials masked."""
+    """One API call, when it was settled: exactly one record. `path` has credentials masked.
+
+    `decision` is allowed, denied, held, dry_run, replayed, refused (it never came to policy) or cancelled; `outcome`
+    is `answered` or an error code.
+    """
 
     run_id: str
     seq: int
@@ -162,6 +172,52 @@ class CallAudit:
 class Audit(Protocol):
     """Writes the audit trail."""
 
+    async def ready(self) -> None:
+        """Raise `audit_unavailable` where a record could not be written now; asked before anything is sent."""
+        ...
+
     async def write(self, record: ToolAudit | CallAudit) -> None:
         """Write one record; raises `audit_unavailable` where it cannot, and then nothing may be sent."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """One request on its way. `addresses` have been judged; the connection goes to one of them, in this order."""
+
+    request: Request
+    origin: Origin
+    addresses: tuple[str, ...]
+    timeout_s: float
+    """For the whole exchange, body included."""
+
+
+class Unreachable(Exception):
+    """There is no complete response. `sent` is True where the request may have taken effect."""
+
+    def __init__(self, reason: str, *, sent: bool) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.sent = sent
+
+
+class ResponseTooLarge(Exception):
+    """The response is larger than allowed; the rest of it was not read."""
+
+
+class HttpSender(Protocol):
+    """The only way to the APIs."""
+
+    async def resolve(self, host: str, port: int) -> tuple[str, ...]:
+        """Return the addresses of a host; raises Unreachable where there are none."""
+        ...
+
+    async def send(
+        self, outgoing: Outgoing, *, on_sent: Callable[[], None], reserve: Callable[[int], Awaitable[None]]
+    ) -> Received:
+        """Send once: no retry, no redirect, no cookie, no proxy. Raises Unreachable or ResponseTooLarge.
+
+        `on_sent` is called before the first byte of the request leaves; `reserve` is awaited, at most once, with the
+        bytes that a large response body may take, before it is read.
+        """
         ...

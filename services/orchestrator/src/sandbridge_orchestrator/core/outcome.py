@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from sandbridge_kit.errors import Failure
 from sandbridge_openapi.model import Json
@@ -112,3 +112,16 @@ class RunHeld:
 
 
 RunOutcome: TypeAlias = RunReturned | RunFailed | RunCancelled | RunHeld
+
+
+def outcome_code(outcome: RunOutcome) -> str:
+    """Return the one word that audit and metrics use for how a run ended: `returned`, `held` or an error code."""
+    match outcome:
+        case RunReturned():
+            return "returned"
+        case RunFailed(failure=failure) | RunCancelled(failure=failure):
+            return failure.code.value
+        case RunHeld():
+            return "held"
+        case _:
+            assert_never(outcome)

@@ -1,0 +1,75 @@
+"""The audit trail as JSON lines."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TextIO
+
+from sandbridge_kit.errors import Code, fail
+from sandbridge_kit.identity import Caller
+from sandbridge_orchestrator.ports import CallAudit, ToolAudit
+
+
+class JsonAudit:
+    """Writes one JSON object a line. Anything but printable ASCII is escaped, so a record cannot forge another."""
+
+    def __init__(self, stream: TextIO, *, now: Callable[[], str] | None = None) -> None:
+        """`now` gives the time of a record as ISO 8601 text; by default the time of day in UTC."""
+        self._stream = stream
+        self._now = now or _utc_now
+        self._failed = False
+
+    async def ready(self) -> None:
+        """Raise `audit_unavailable` after a record could not be written, until one can be written again."""
+        if self._failed and not self._try_write(""):
+            raise self._unavailable()
+
+    async def write(self, record: ToolAudit | CallAudit) -> None:
+        """Write one record, complete and flushed; raises `audit_unavailable`."""
+        line = json.dumps({"time": self._now(), **fields(record)}, ensure_ascii=True, separators=(",", ":"))
+        if not self._try_write(line.replace("\x7f", "\\u007f") + "\n"):
+            raise self._unavailable()
+
+    def _try_write(self, text: str) -> bool:
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except (OSError, ValueError):
+            self._failed = True
+            return False
+        self._failed = False
+        return True
+
+    @staticmethod
+    def _unavailable() -> Exception:
+        return fail(Code.AUDIT_UNAVAILABLE, "The audit trail cannot be written.")
+
+
+def open_audit_file(path: Path) -> TextIO:
+    """Open a file for appending records, readable by its owner alone when it is created; raises OSError."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    return os.fdopen(descriptor, "a", encoding="ascii")
+
+
+def fields(record: ToolAudit | CallAudit) -> dict[str, Any]:
+    """Return the record's members in snake_case; absent ones are left out."""
+    kind = "tool_call" if isinstance(record, ToolAudit) else "api_call"
+    members = {name: getattr(record, name) for name in record.__slots__ if name != "caller"}
+    present = {name: _plain(value) for name, value in members.items() if value is not None}
+    return {"event": kind, **_caller(record.caller), **present}
+
+
+def _utc_now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def _caller(caller: Caller) -> dict[str, Any]:
+    return {"issuer": caller.issuer, "sub": caller.subject, "client": caller.client}
+
+
+def _plain(value: object) -> object:
+    return round(value, 3) if isinstance(value, float) else value

@@ -1,0 +1,173 @@
+"""From an HTTP response to the answer that a guest gets: headers filtered, body classified, secrets replaced."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from email.message import Message
+from typing import Any
+
+import orjson
+
+from sandbridge_kit.errors import Code, Failure, fail
+from sandbridge_openapi.model import Json
+from sandbridge_orchestrator.core.redaction import Redactor
+
+_DROPPED = frozenset(
+    {
+        "set-cookie",
+        "set-cookie2",
+        "authorization",
+        "www-authenticate",
+        "authentication-info",
+        "connection",
+        "keep-alive",
+        "transfer-encoding",
+        "trailer",
+        "upgrade",
+    }
+)
+_DROPPED_WITH_ENCODING = frozenset({"content-encoding", "content-length"})
+_TEXT_TYPES = frozenset(
+    {
+        "application/xml",
+        "application/csv",
+        "application/javascript",
+        "application/ecmascript",
+        "application/graphql",
+        "application/x-www-form-urlencoded",
+        "application/x-ndjson",
+        "application/jsonl",
+        "application/json-seq",
+        "application/yaml",
+        "application/x-yaml",
+        "application/sql",
+        "application/toml",
+        "application/rtf",
+    }
+)
+_UTF8_BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A response as the sender read it: whole, decompressed, with headers in their order."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+
+    def header(self, name: str) -> str | None:
+        """Return the values of the header, joined by commas; None where it is absent."""
+        values = [value for key, value in self.headers if key.lower() == name]
+        return ", ".join(values) if values else None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a guest gets: the answer's head and its body."""
+
+    head: Mapping[str, Any]
+    body: bytes = b""
+
+
+def reply(received: Received, redactor: Redactor) -> Reply:
+    """Return the answer to an `api` ask, without the secrets that `redactor` knows."""
+    body = redactor.data(received.body)
+    headers = shown_headers(received.headers, redactor)
+    payload, body = classified(received.header("content-type"), body)
+    head: dict[str, Any] = {"status": received.status, "headers": headers}
+    if payload is not None:
+        head["payload"] = payload
+    return Reply(head, body)
+
+
+def error_reply(failure: Failure) -> Reply:
+    """Return the answer that makes the guest's call throw."""
+    error: dict[str, Any] = {
+        "code": failure.code.value,
+        "message": failure.message,
+        "hint": failure.advice,
+        "retryable": failure.retryable,
+    }
+    if failure.retry_after_ms is not None:
+        error["retryAfterMs"] = failure.retry_after_ms
+    return Reply({"error": error})
+
+
+def shown_headers(headers: Iterable[tuple[str, str]], redactor: Redactor) -> dict[str, str]:
+    """Return the headers that a script may see: lower-case names, values of one name joined by commas."""
+    lowered = [(name.lower(), value) for name, value in headers]
+    hidden = _DROPPED
+    if any(name == "content-encoding" for name, _ in lowered):
+        hidden = _DROPPED | _DROPPED_WITH_ENCODING
+    shown: dict[str, str] = {}
+    for name, value in lowered:
+        if name in hidden or name.startswith("proxy-"):
+            continue
+        clean = redactor.text(value)
+        shown[redactor.text(name)] = f"{shown[name]}, {clean}" if name in shown else clean
+    return shown
+
+
+def classified(content_type: str | None, body: bytes) -> tuple[dict[str, Any] | None, bytes]:
+    """Return the payload's head and the bytes to send for a response body.
+
+    JSON (also `+json`) that parses is JSON; text types are decoded by their charset, faulty characters replaced; the
+    rest stays bytes. An empty body is no payload, whatever its type says.
+    """
+    if not body:
+        return None, b""
+    mime, charset = media_type(content_type)
+    if mime == "application/json" or mime.endswith("+json"):
+        text = _utf8(body, charset)
+        return ({"kind": "json"} if _is_json(text) else {"kind": "text", "mime": mime}), text
+    if mime.startswith("text/") or mime.endswith("+xml") or mime in _TEXT_TYPES:
+        return {"kind": "text", "mime": mime}, _utf8(body, charset)
+    return {"kind": "bytes", **({"mime": mime} if mime else {})}, body
+
+
+def media_type(content_type: str | None) -> tuple[str, str | None]:
+    """Return the lower-case media type without parameters, and the charset (RFC 9110 section 8.3)."""
+    if not content_type:
+        return "", None
+    mime = content_type.partition(";")[0].strip().lower()
+    if ";" not in content_type:
+        return mime, None
+    message = Message()
+    message["content-type"] = content_type
+    return mime, message.get_content_charset()
+
+
+def json_of(answer: Reply) -> Json:
+    """Return the JSON value of an answer, for pagination; raises `invalid_arguments` where it has none."""
+    if answer.head.get("payload", {}).get("kind") != "json":
+        raise fail(
+            Code.INVALID_ARGUMENTS,
+            "This operation's answer is not JSON, so there are no items to page through.",
+            hint="Call the operation itself and read its answer.",
+        )
+    return json.loads(answer.body)
+
+
+def _utf8(body: bytes, charset: str | None) -> bytes:
+    if charset in (None, "utf-8", "us-ascii"):
+        plain = body.removeprefix(_UTF8_BOM)
+        try:
+            plain.decode("utf-8")
+        except UnicodeDecodeError:
+            return plain.decode("utf-8", "replace").encode()
+        return plain
+    try:
+        return body.decode(charset, "replace").encode()
+    except (LookupError, ValueError):
+        return body.decode("utf-8", "replace").encode()
+
+
+def _is_json(text: bytes) -> bool:
+    try:
+        orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return False
+    return True

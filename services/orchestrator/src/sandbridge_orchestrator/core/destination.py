@@ -1,0 +1,146 @@
+"""Where a call may go: origins, and the addresses behind a host name.
+
+A host is resolved once; every address is judged here; the connection then goes to a judged address. So a name that
+changes its address between check and connection (DNS rebinding) changes nothing.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+from urllib.parse import urlsplit
+
+from sandbridge_kit.errors import Code, fail
+
+Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+_METADATA_HOSTS = frozenset({"metadata.google.internal", "metadata.goog", "metadata", "instance-data"})
+_METADATA_ADDRESSES = frozenset(
+    ipaddress.ip_address(text)
+    for text in (
+        "169.254.169.254",
+        "100.100.100.200",
+        "168.63.129.16",
+        "192.0.0.192",
+        "fd00:ec2::254",
+        "fd20:ce::254",
+    )
+)
+"""Instance metadata services of the large clouds; some are outside the link-local range."""
+
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_IPV4_COMPATIBLE = ipaddress.ip_network("::/96")
+_THIS_NETWORK = ipaddress.ip_network("0.0.0.0/8")
+_SHARED = ipaddress.ip_network("100.64.0.0/10")
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Scheme, host and port (RFC 6454 section 4). The host is lower case, without brackets or a final dot."""
+
+    scheme: str
+    host: str
+    port: int
+
+    @property
+    def authority(self) -> str:
+        """`host:port`, the form in which an administrator lists a private target."""
+        return f"{self._bracketed}:{self.port}"
+
+    @property
+    def host_header(self) -> str:
+        """The value of the `Host` header (RFC 9110 section 7.2): the port only where it is not the scheme's own."""
+        return self._bracketed if DEFAULT_PORTS[self.scheme] == self.port else self.authority
+
+    @property
+    def _bracketed(self) -> str:
+        return f"[{self.host}]" if ":" in self.host else self.host
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{self.host_header}"
+
+
+def origin_of(url: str) -> Origin:
+    """Return the origin of an absolute http or https URL; raises `egress_denied` for anything else.
+
+    A URL with user information is refused: `https://allowed@other` reads differently in different parsers.
+    """
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise fail(Code.EGRESS_DENIED, "The URL cannot be read.") from None
+    scheme = parts.scheme.lower()
+    if scheme not in DEFAULT_PORTS:
+        raise fail(
+            Code.EGRESS_DENIED, f"Only http and https URLs can be called, not {scheme[:20] or 'a relative one'}."
+        )
+    if "@" in parts.netloc or "\\" in url or not parts.hostname:
+        raise fail(Code.EGRESS_DENIED, "The URL must have a plain host, without user information.")
+    host = parts.hostname.lower().rstrip(".")
+    return Origin(scheme, host, DEFAULT_PORTS[scheme] if port is None else port)
+
+
+def judged_addresses(origin: Origin, addresses: Iterable[str], allow_private: frozenset[str]) -> tuple[str, ...]:
+    """Return the addresses to connect to, in order; raises `egress_denied` when one of them may not be reached.
+
+    Metadata, link-local, multicast, reserved and unspecified addresses are always refused. Any other address that is
+    not globally reachable is refused unless `allow_private` has this very `host:port`. IPv6 forms that carry an IPv4
+    address are judged by that one.
+    """
+    if origin.host in _METADATA_HOSTS:
+        raise _refused(origin, "is an instance metadata service, which is never reachable")
+    parsed = tuple(ipaddress.ip_address(text.partition("%")[0]) for text in addresses)
+    if not parsed:
+        raise fail(Code.UPSTREAM_UNREACHABLE, f"The host {origin.host} has no address.")
+    listed = origin.authority in allow_private
+    for address in parsed:
+        for inner in unwrapped(address):
+            _judge(origin, inner, listed)
+    # IPv4 first: a development server often listens on that one alone.
+    return tuple(str(address) for address in sorted(parsed, key=lambda address: address.version))
+
+
+def unwrapped(address: Address) -> tuple[Address, ...]:
+    """Return the addresses that `address` really stands for: IPv4-mapped, NAT64, 6to4, Teredo and compatible forms."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return (address,)
+    if address.ipv4_mapped is not None:
+        return (address.ipv4_mapped,)
+    if address.sixtofour is not None:
+        return (address.sixtofour,)
+    if address.teredo is not None:
+        return address.teredo
+    if address in _NAT64 or (address in _IPV4_COMPATIBLE and int(address) > 1):
+        return (ipaddress.IPv4Address(int(address) & 0xFFFFFFFF),)
+    return (address,)
+
+
+def is_loopback(addresses: Iterable[str]) -> bool:
+    """True where every address is this machine's own."""
+    return all(inner.is_loopback for text in addresses for inner in unwrapped(ipaddress.ip_address(text)))
+
+
+def _judge(origin: Origin, address: Address, listed: bool) -> None:
+    if address in _METADATA_ADDRESSES:
+        raise _refused(origin, "leads to an instance metadata service, which is never reachable")
+    if (
+        address.is_link_local
+        or address.is_multicast
+        or address.is_unspecified
+        or (address.version == 4 and (address in _THIS_NETWORK or address.is_reserved))
+    ):
+        raise _refused(origin, "leads to a link-local, multicast or reserved address, which is never reachable")
+    if listed or (address.is_global and address not in _SHARED):
+        return
+    raise _refused(
+        origin, f"leads to a private address; an administrator can list {origin.authority} as a private target"
+    )
+
+
+def _refused(origin: Origin, reason: str) -> Exception:
+    return fail(Code.EGRESS_DENIED, f"The host {origin.host} {reason}.")

@@ -1,0 +1,84 @@
+"""Replacing secrets in what comes back from an API, in any spelling that an echo is likely to use."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+from collections.abc import Iterable
+from urllib.parse import quote, quote_plus
+
+MARK = "[redacted]"
+_MARK = MARK.encode()
+_SHORTEST = 4
+"""A shorter secret would be found everywhere in ordinary text; it is no secret."""
+
+
+class Redactor:
+    """Replaces a fixed set of secrets by `[redacted]`; prints as nothing.
+
+    Each secret is found as it is, JSON-, HTML- and URL-encoded, and as base64 (standard and URL-safe, padded or not),
+    on its own or at any offset inside a longer text, as in a Basic pair.
+    """
+
+    __slots__ = ("_bytes", "_text")
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        spellings = {spelling for secret in secrets if len(secret) >= _SHORTEST for spelling in _spellings(secret)}
+        # The longest first, so that padding and quotes of a full spelling do not stay behind.
+        ordered = sorted(spellings, key=lambda text: (-len(text), text))
+        self._text = tuple(ordered)
+        self._bytes = tuple(text.encode() for text in ordered)
+
+    def __repr__(self) -> str:
+        return "<redactor>"
+
+    def text(self, value: str) -> str:
+        """Return `value` without the secrets."""
+        for spelling in self._text:
+            if spelling in value:
+                value = value.replace(spelling, MARK)
+        return value
+
+    def data(self, value: bytes) -> bytes:
+        """Return `value` without the secrets; binary data too."""
+        for spelling in self._bytes:
+            if spelling in value:
+                value = value.replace(spelling, _MARK)
+        return value
+
+
+NOTHING = Redactor()
+
+
+def _spellings(secret: str) -> Iterable[str]:
+    yield secret
+    yield json.dumps(secret)[1:-1]
+    yield json.dumps(secret, ensure_ascii=False)[1:-1]
+    yield json.dumps(secret)[1:-1].replace("/", "\\/")
+    yield html.escape(secret)
+    for encoded in (quote(secret, safe=""), quote(secret), quote_plus(secret)):
+        yield encoded
+        yield _lower_hex(encoded)
+    raw = secret.encode()
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        padded = encode(raw).decode()
+        yield padded
+        yield padded.replace("/", "\\/")
+        yield quote(padded, safe="")
+        for offset in range(3):
+            core = _core(encode(bytes(offset) + raw).decode(), offset, len(raw))
+            if len(core) >= _SHORTEST:
+                yield core
+
+
+def _core(encoded: str, offset: int, length: int) -> str:
+    # Only the characters whose six bits all come from the secret are the same whatever stands around it.
+    first = -(-offset * 8 // 6)
+    last = (offset + length) * 8 // 6
+    return encoded[first:last]
+
+
+def _lower_hex(encoded: str) -> str:
+    parts = encoded.split("%")
+    return parts[0] + "".join(f"%{part[:2].lower()}{part[2:]}" for part in parts[1:])
