@@ -1,0 +1,55 @@
+"""Pages: where an answer has its items, and which arguments ask for the next ones."""
+
+from __future__ import annotations
+
+from sandbridge_kit.errors import Code, SandbridgeError, fail
+from sandbridge_openapi import pagination
+from sandbridge_openapi.arguments import Arguments
+from sandbridge_openapi.errors import InvalidArguments
+from sandbridge_orchestrator.core.answers import Reply, json_of
+from sandbridge_orchestrator.core.payload import argument_object
+from sandbridge_orchestrator.core.results import compact
+from sandbridge_orchestrator.core.retry import retry_after_ms
+from sandbridge_orchestrator.legs import Leg, refused_arguments
+
+_SHOWN_ERROR_BYTES = 300
+
+
+def require_scheme(leg: Leg) -> None:
+    """Raise `invalid_arguments` where nothing is known about the operation's pages."""
+    try:
+        pagination.scheme(leg.operation)
+    except InvalidArguments as error:
+        raise refused_arguments(leg.served, leg.operation, error) from None
+
+
+def page_reply(leg: Leg, answer: Reply, *, now_ms: float) -> Reply:
+    """Return the answer to a `page` ask: the items as payload, and `next`.
+
+    Raises `invalid_arguments` or `upstream_unreachable` where the API answered with an error: items cannot carry it.
+    """
+    if not 200 <= answer.head["status"] < 300:
+        raise _failed(leg, answer, now_ms)
+    try:
+        page = pagination.page(
+            leg.operation,
+            leg.arguments or Arguments(),
+            url=leg.request.url,
+            headers=answer.head["headers"],
+            data=json_of(answer),
+        )
+    except InvalidArguments as error:
+        raise refused_arguments(leg.served, leg.operation, error) from None
+    following = None if page.next is None else argument_object(page.next)
+    head = {**answer.head, "payload": {"kind": "json"}, "next": following}
+    return Reply(head, compact(page.items).encode())
+
+
+def _failed(leg: Leg, answer: Reply, now_ms: float) -> SandbridgeError:
+    status = answer.head["status"]
+    said = answer.body[:_SHOWN_ERROR_BYTES].decode("utf-8", "replace")
+    message = f"A page of {leg.key} was answered with HTTP {status}: {said}"
+    if status == 429 or status >= 500:
+        wait = retry_after_ms(answer.head["headers"].get("retry-after"), now_ms=now_ms)
+        return fail(Code.UPSTREAM_UNREACHABLE, message, retry_after_ms=None if wait is None else round(wait))
+    return fail(Code.INVALID_ARGUMENTS, message, hint="Correct the arguments, or loop by hand over the operation.")
