@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from sandbridge_openapi.model import Warned
 from sandbridge_openapi.pointers import Place, pointer_of
+from sandbridge_openapi.text import clean
 
 WARNING_LIMIT = 500
 """Most warnings kept for one document; one more says how many were left out."""
@@ -32,7 +33,7 @@ class Diagnostics:
         if len(self._seen) >= WARNING_LIMIT:
             self._dropped += 1
             return
-        self._seen.setdefault(Warned(pointer_of(place), reason[:500]))
+        self._seen.setdefault(Warned(pointer_of(place), clean(reason, 500)))
 
     def warnings(self) -> tuple[Warned, ...]:
         """Return what was noted so far."""

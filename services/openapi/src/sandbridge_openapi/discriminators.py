@@ -14,6 +14,9 @@ from sandbridge_openapi.model import Json, Schema
 from sandbridge_openapi.schema_names import unused
 from sandbridge_openapi.wellfounded import DEFS, same_value_references
 
+# Enough for any real hierarchy; a crafted one must not make each of its branches walk all the others.
+_CONJUNCT_LIMIT = 200
+
 
 @dataclass(frozen=True, slots=True)
 class Family:
@@ -119,7 +122,7 @@ def _conjuncts(schema: Schema, named: dict[str, Schema]) -> list[dict[str, Any]]
     found: list[dict[str, Any]] = []
     seen: set[str] = set()
     pending = [schema]
-    while pending:
+    while pending and len(found) < _CONJUNCT_LIMIT:
         node = pending.pop()
         if not isinstance(node, dict):
             continue

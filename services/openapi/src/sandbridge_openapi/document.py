@@ -57,6 +57,8 @@ def read_document(bundled: Bundle, *, origin: str | None = None) -> Document:
         info = {}
     named = schemas.finish()
     base = read_servers(servers, ("", "servers"), origin, diagnostics)
+    if not any(server.url.startswith("http") for server in base):
+        diagnostics.warn(("", "servers"), "no server has an absolute URL; calls need a base URL of your own")
     return Document(
         title=clean(info.get("title"), SUMMARY_LIMIT),
         version=clean(info.get("version"), SUMMARY_LIMIT),
@@ -153,7 +155,7 @@ def _read_operations(
             at = pointer_of(error.place)
             pointer = pointer_of(item.place)
             reason = error.reason if at == pointer else f"{error.reason} (at {at})"
-            skipped.append(Skipped(pointer, item.method, item.path, reason))
+            skipped.append(Skipped(pointer, item.method, item.path, clean(reason, 500)))
     return tuple(operations), tuple(skipped)
 
 

@@ -10,8 +10,8 @@ from typing import cast, get_args
 from sandbridge_openapi.diagnostics import Unusable
 from sandbridge_openapi.model import Body, Encoding, Json, MediaType, Response, Schema, Style
 from sandbridge_openapi.parameters import ParameterReader
-from sandbridge_openapi.pointers import Place, pointer_of
-from sandbridge_openapi.references import Unresolvable, is_reference
+from sandbridge_openapi.pointers import Place
+from sandbridge_openapi.references import Unresolvable, shared_pointer
 from sandbridge_openapi.schema_values import is_binary
 from sandbridge_openapi.schemas import SchemaReader
 from sandbridge_openapi.text import clean
@@ -40,9 +40,9 @@ class MediaReader:
             at = self._schemas.references.follow(place, raw)
         except Unresolvable as error:
             raise Unusable(place, f"the request body cannot be read: {error}") from error
-        if not is_reference(raw):
+        pointer = shared_pointer(raw, at)
+        if pointer is None:
             return self._read_body(at.place, at.value)
-        pointer = pointer_of(at.place)
         if pointer not in self._bodies:
             self._bodies[pointer] = self._read_body(at.place, at.value)
         return self._bodies[pointer]
@@ -79,9 +79,9 @@ class MediaReader:
         except Unresolvable as error:
             self._schemas.diagnostics.warn(place, f"{error}; the response is kept without its content")
             return Response(status, "")
-        if not is_reference(raw):
+        pointer = shared_pointer(raw, at)
+        if pointer is None:
             return self._read_response(status, at.place, at.value)
-        pointer = pointer_of(at.place)
         known = self._responses.get(pointer)
         if known is None:
             known = self._responses[pointer] = self._read_response(status, at.place, at.value)
@@ -100,11 +100,13 @@ class MediaReader:
         if not isinstance(content, dict):
             return ()
         below = (place, "content")
+        # Several media types often share one schema value (Swagger 2.0 `produces`, YAML aliases): it is read once.
+        read: dict[int, Schema] = {}
         return tuple(
-            self._media_type((below, key), key, raw) for key, raw in content.items() if not key.startswith("x-")
+            self._media_type((below, key), key, raw, read) for key, raw in content.items() if not key.startswith("x-")
         )
 
-    def _media_type(self, place: Place, content_type: str, raw: Json) -> MediaType:
+    def _media_type(self, place: Place, content_type: str, raw: Json, read: dict[int, Schema]) -> MediaType:
         try:
             at = self._schemas.references.follow(place, raw)
         except Unresolvable as error:
@@ -112,7 +114,10 @@ class MediaReader:
             return MediaType(content_type, True)
         if not isinstance(at.value, dict):
             return MediaType(content_type, _BYTES if is_binary(content_type) else True)
-        schema = self._schemas.read(at.value.get("schema", True), (at.place, "schema"))
+        stated = at.value.get("schema", True)
+        if id(stated) not in read:
+            read[id(stated)] = self._schemas.read(stated, (at.place, "schema"))
+        schema = read[id(stated)]
         if schema is True and is_binary(content_type):
             schema = _BYTES
         encodings = dict(self._encodings((at.place, "encoding"), at.value.get("encoding")))

@@ -33,6 +33,7 @@ _RESERVED = frozenset(
         "propertyIsEnumerable",
     ]
 )
+_PLURAL_OR_VERSION = re.compile(r"s\Z|v\d+\Z")
 _PLACEHOLDER = re.compile(r"\{[^{}]*\}")
 
 
@@ -130,7 +131,7 @@ def _words(text: str) -> Iterator[str]:
 def _lower_first(word: str) -> str:
     """Return `word` with its leading capitals lowered: `GetPet` → `getPet`, `HTTPServer` → `httpServer`."""
     run = len(word) - len(word.lstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZ"))
-    if run > 1 and run < len(word) and word[run].islower() and word[run:] != "s":
+    if run > 1 and run < len(word) and word[run].islower() and not _PLURAL_OR_VERSION.match(word, run):
         run -= 1  # the last capital begins the next word
     return word[: max(run, 1)].lower() + word[max(run, 1) :]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -24,6 +25,7 @@ SAMPLE_LIMIT = 8_000
 KEYWORD_LIMIT = 64
 
 _SCRIPTS = frozenset(("javascript", "typescript", "js", "ts", "node", "nodejs", "node.js", "ecmascript"))
+_METHOD = re.compile(r"[A-Z0-9!#$%&'*+.^_`|~-]{1,32}\Z")  # RFC 9110 section 9.1
 _HINT = "x-sandbridge-"
 
 
@@ -65,7 +67,7 @@ def find_operations(paths: Json, references: References, diagnostics: Diagnostic
                 yield Found((place, method), method.upper(), path, item, value)
         more = item.get("additionalOperations")
         for method, value in more.items() if isinstance(more, dict) else ():
-            yield Found(((place, "additionalOperations"), method), method, path, item, value)
+            yield Found(((place, "additionalOperations"), method), method.upper(), path, item, value)
 
 
 def _path_item(place: Place, raw: Json, references: References, diagnostics: Diagnostics) -> Mapping[str, Json]:
@@ -105,6 +107,8 @@ class OperationReader:
         """Return the operation `found`, under the name `call`. Raises Unusable where it could not be called right."""
         if not isinstance(found.raw, dict):
             raise Unusable(found.place, "the operation is not an object")
+        if not _METHOD.match(found.method):
+            raise Unusable(found.place, f"{found.method[:40]!r} is no HTTP method")
         path = _sendable_path(found, self.schemas.diagnostics)
         if self.modernise is not None:
             raw = self.modernise(found)

@@ -9,8 +9,8 @@ from typing import cast
 
 from sandbridge_openapi.diagnostics import Unusable
 from sandbridge_openapi.model import Json, Location, Parameter, Schema, Style
-from sandbridge_openapi.pointers import Place, pointer_of
-from sandbridge_openapi.references import Unresolvable
+from sandbridge_openapi.pointers import Place
+from sandbridge_openapi.references import Unresolvable, shared_pointer
 from sandbridge_openapi.schemas import SchemaReader
 from sandbridge_openapi.text import clean
 
@@ -66,9 +66,9 @@ class ParameterReader:
             at = self._schemas.references.follow(place, raw)
         except Unresolvable as error:
             raise Unusable(place, f"a parameter cannot be read: {error}") from error
-        if at.place is place:
+        pointer = shared_pointer(raw, at)
+        if pointer is None:
             return self._read_one(at.place, at.value)
-        pointer = pointer_of(at.place)
         if pointer not in self._shared:
             self._shared[pointer] = self._read_one(at.place, at.value)
         return self._shared[pointer]
@@ -76,26 +76,24 @@ class ParameterReader:
     def _read_one(self, place: Place, raw: Json) -> Parameter | None:
         if not isinstance(raw, dict):
             raise Unusable(place, "a parameter is not an object")
-        name = raw.get("name")
-        if isinstance(name, int | float) and not isinstance(name, bool):
-            name = str(name)
-        if not isinstance(name, str) or not name:
-            raise Unusable(place, "a parameter has no name")
-        location = _location(place, name, raw)
-        if location == "header" and name.lower() in _IGNORED_HEADERS:
+        try:
+            name, location = _identity(place, raw)
+        except Unusable as error:
+            if raw.get("required") is True or raw.get("in") == "path":
+                raise
+            self._schemas.diagnostics.warn(place, f"{error.reason}; it is optional and left out")
             return None
-        if location is None:
-            self._schemas.diagnostics.warn(
-                place, f"the optional parameter {name} is a whole query string; it is left out"
-            )
+        if location == "header" and name.lower() in _IGNORED_HEADERS:
             return None
         schema, content_type, example = self._describe(place, raw)
         style, explode = self._style(place, location, raw)
+        needed = raw.get("required") is True or location == "path"
+        send_default = needed and self._has_default(raw)
         return Parameter(
             name=name,
             location=location,
             schema=schema,
-            required=(raw.get("required") is True or location == "path") and not self._has_default(raw),
+            required=needed and not send_default,
             style=style,
             explode=explode,
             allow_reserved=raw.get("allowReserved") is True,
@@ -104,6 +102,7 @@ class ParameterReader:
             description=clean(raw.get("description")),
             deprecated=raw.get("deprecated") is True,
             example=example,
+            send_default=send_default,
         )
 
     def _describe(self, place: Place, raw: dict[str, Json]) -> tuple[Schema, str | None, Json]:
@@ -175,13 +174,14 @@ class ParameterReader:
         return tuple(p for p in found.values() if p.location != "path" or p.name in names)
 
 
-def _location(place: Place, name: str, raw: dict[str, Json]) -> Location | None:
-    """Return where the parameter stands; None for a whole query string (OpenAPI 3.2) that may be left out."""
-    location = raw.get("in")
-    if location in _STYLES:
-        return cast(Location, location)
-    if location == "querystring" and raw.get("required") is not True:
-        return None
-    raise Unusable(
-        place, f"the parameter {name[:100]} is in {str(location)[:40]!r}; it must be in path, query, header or cookie"
-    )
+def _identity(place: Place, raw: dict[str, Json]) -> tuple[str, Location]:
+    """Return the name and the place of a parameter, which together identify it. Raises Unusable."""
+    name, location = raw.get("name"), raw.get("in")
+    if isinstance(name, int | float) and not isinstance(name, bool):
+        name = str(name)
+    if not isinstance(name, str) or not name:
+        raise Unusable(place, "a parameter has no name")
+    if location not in _STYLES:
+        reason = f"the parameter {name[:100]} is in {str(location)[:40]!r}; it must be in path, query, header or cookie"
+        raise Unusable(place, reason)
+    return name, cast(Location, location)

@@ -38,10 +38,7 @@ class References:
 
         Raises Unresolvable.
         """
-        known = self._found.get(reference)
-        if known is None:
-            known = self._found[reference] = self._find(reference, HOP_LIMIT)
-        return known
+        return self._known(reference, HOP_LIMIT)
 
     def follow(self, place: Place, value: Json) -> Located:
         """Return what `value` stands for where a Reference Object may stand: itself, or the end of its references.
@@ -59,6 +56,12 @@ class References:
             texts = {key: at.value[key] for key in ("summary", "description") if key in at.value} | texts
             at = self.find(at.value["$ref"])
         raise Unresolvable(f"the references from {value['$ref']} never end")
+
+    def _known(self, reference: str, hops: int) -> Located:
+        known = self._found.get(reference)
+        if known is None:
+            known = self._found[reference] = self._find(reference, hops)
+        return known
 
     def _find(self, reference: str, hops: int) -> Located:
         if not reference.startswith("#"):
@@ -79,7 +82,7 @@ class References:
             if isinstance(node, dict) and token not in node and is_reference(node):
                 if hops <= 0:
                     raise Unresolvable(f"the references through {node['$ref']} never end")
-                through = self._find(node["$ref"], hops - 1)
+                through = self._known(node["$ref"], hops - 1)
                 pointer, node = pointer_of(through.place), through.value
             if isinstance(node, dict) and token in node:
                 node = node[token]
@@ -101,6 +104,11 @@ class References:
 def is_reference(value: Json) -> bool:
     """Tell whether `value` is an object with a textual `$ref`; a property called `$ref` holds a schema, not text."""
     return isinstance(value, dict) and isinstance(value.get("$ref"), str)
+
+
+def shared_pointer(raw: Json, at: Located) -> str | None:
+    """Return the pointer of `at`, where `raw` led if it is a bare reference: what is read there serves all."""
+    return pointer_of(at.place) if is_reference(raw) and not ("description" in raw or "summary" in raw) else None
 
 
 def foreign_reason(reference: str) -> str:

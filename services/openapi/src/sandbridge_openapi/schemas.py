@@ -21,6 +21,9 @@ from sandbridge_openapi.schema_values import bounds, distinct, nullable, raw_byt
 from sandbridge_openapi.text import clean
 from sandbridge_openapi.wellfounded import DEFS, break_cycles
 
+HEIR_LIMIT = 20_000
+"""Most branches that discriminators add to one document: each level of a hierarchy lists all levels below it."""
+
 Out: TypeAlias = "dict[str, Any]"
 _Handler: TypeAlias = "Callable[[SchemaReader, Out, str, Json, Place], None]"
 
@@ -40,6 +43,7 @@ class SchemaReader:
         self._unions: list[Out] = []
         self._families: list[Family] = []
         self._heirs: dict[str, list[str]] | None = None
+        self._heir_budget = HEIR_LIMIT
 
     def read(self, raw: Json, place: Place) -> Schema:
         """Return the schema `raw`; the schemas it refers to get their names and are read by `finish`."""
@@ -83,7 +87,7 @@ class SchemaReader:
             name, target = self._pending.popleft()
             schema = self._named[name] = self.read(target.value, target.place)
             if isinstance(schema, dict) and "discriminator" in schema and not ("oneOf" in schema or "anyOf" in schema):
-                self._families.append(Family(name, self._read_heirs(pointer_of(target.place))))
+                self._note_family(name, pointer_of(target.place))
         require_tags(self._unions, self._named)
         expand_families(self._families, self._named)
         for name in break_cycles(self._named):
@@ -94,8 +98,8 @@ class SchemaReader:
         """Return the reference to the component schema called `name`, None where there is none."""
         return f"{self._home}{escape(name)}" if name in self._components else None
 
-    def _read_heirs(self, parent: str) -> tuple[str, ...]:
-        """Name the components that extend the one at the pointer `parent`, directly or through each other."""
+    def _note_family(self, name: str, parent: str) -> None:
+        """Remember the components that extend the one at the pointer `parent`, directly or through each other."""
         if self._heirs is None:
             self._heirs = self._find_heirs()
         found: dict[str, None] = {}
@@ -105,7 +109,12 @@ class SchemaReader:
                 if heir not in found and heir != parent:
                     found[heir] = None
                     pending.append(heir)
-        return tuple(self.reference(f"#{heir}").removeprefix(DEFS) for heir in found)
+            if len(found) > self._heir_budget:
+                self.diagnostics.warn(parent, "too many schemas extend this one; it is read without them")
+                return
+        self._heir_budget -= len(found)
+        heirs = tuple(self.reference(f"#{heir}").removeprefix(DEFS) for heir in found)
+        self._families.append(Family(name, heirs))
 
     def _find_heirs(self) -> dict[str, list[str]]:
         heirs: dict[str, list[str]] = {}
@@ -242,10 +251,10 @@ def _examples(reader: SchemaReader, out: Out, key: str, value: Json, place: Plac
         out.setdefault("examples", [value])
     elif isinstance(value, list) and value:
         out["examples"] = value
-    elif isinstance(value, dict) and value:
-        out["examples"] = [
-            item["value"] if isinstance(item, dict) and "value" in item else item for item in value.values()
-        ]
+    elif isinstance(value, dict) and value:  # Example Objects, which belong to a media type but are found here too
+        named = [item.get("value") for item in value.values() if isinstance(item, dict) and "value" in item]
+        if named:
+            out["examples"] = named
 
 
 def _reference(reader: SchemaReader, out: Out, key: str, value: Json, place: Place) -> None:

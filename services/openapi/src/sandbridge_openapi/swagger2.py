@@ -35,7 +35,6 @@ _SCHEMA_KEYS = frozenset(
         "enum",
         "multipleOf",
         "x-nullable",
-        "x-example",
     ]
 )
 # Swagger 2.0 Parameter Object, `collectionFormat` → style and explode of OpenAPI 3.

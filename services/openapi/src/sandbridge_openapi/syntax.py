@@ -25,7 +25,8 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-_MEMBER = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"\s*:')
+# A whole string token, so that the search never starts inside one, and the colon that makes it a key.
+_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"(\s*+:)?', re.DOTALL)
 _BIG_INTEGER = re.compile(r"[:\[,]\s*-?[0-9]{19,}\s*[,}\]]")
 
 
@@ -38,12 +39,13 @@ def parse(data: bytes, diagnostics: Diagnostics, bounds: Bounds | None = None) -
     if len(data) > SIZE_LIMIT:
         raise DocumentError("too_large", f"the document has {len(data):,} bytes; the limit is {SIZE_LIMIT:,}")
     text = _decode(data)
-    if text[:64].lstrip()[:1] in ("{", "[") or text[:2_000].lstrip()[:1] in ("{", "["):
+    begins = text[:2_000].lstrip()[:1]
+    if begins in ("{", "["):
         try:
             return _read_json(text, bounds, diagnostics)
         except ValueError as error:
             return _read_json_as_yaml(text, bounds, diagnostics, error)
-    if text[:2_000].lstrip()[:1] == "<":
+    if begins == "<":
         raise DocumentError(
             "unreadable", "this is a web page or XML, not an OpenAPI document; use the address of the JSON or YAML"
         )
@@ -69,7 +71,7 @@ def _read_json(text: str, bounds: Bounds, diagnostics: Diagnostics) -> Json:
         return tree
     tree = orjson.loads(text)
     keys = check_bounds(tree, bounds)
-    if keys < sum(1 for _ in _MEMBER.finditer(text)):
+    if keys < sum(map(bool, _STRING.findall(text))):
         tree = _read_json_slowly(text, diagnostics)
     return tree
 
@@ -98,12 +100,16 @@ def _read_json_slowly(text: str, diagnostics: Diagnostics) -> Json:
         return value
 
     try:
-        tree = json.loads(text, object_pairs_hook=build)
+        tree = json.loads(text, object_pairs_hook=build, parse_constant=_refuse)
     except RecursionError as error:
         raise DocumentError("too_deep", "the document nests too deeply") from error
     if doubled:
         _report_doubled(tree, {key: names for key, (_, names) in doubled.items()}, diagnostics)
     return tree
+
+
+def _refuse(constant: str) -> Json:
+    raise ValueError(f"{constant} is not JSON")
 
 
 def _report_doubled(tree: Json, doubled: dict[int, list[str]], diagnostics: Diagnostics) -> None:

@@ -33,10 +33,7 @@ _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+
 _NUMBER_START = frozenset("0123456789+-.")
 _DIGIT_LIMIT = 400
 
-_STRING_TAG = "tag:yaml.org,2002:str"
 _PLAIN_TAGS = frozenset(f"tag:yaml.org,2002:{name}" for name in ("int", "float", "bool", "null"))
-_TEXT_MEMBERS = {"": ("openapi", "swagger"), "/info": ("version", "title")}
-_STRING_KEYWORDS = ("default", "const", "example", "enum", "examples")
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,25 +183,23 @@ class _Builder:
 
     def _restore_text(self, frame: _Frame) -> None:
         """Put back the author's text where the specification wants a string: `version: 1.10`, `enum: [1.10]`."""
-        value, written = frame.value, frame.written
-        keys: tuple[str, ...] = ()
-        if value.get("type") == "string":
-            keys = _STRING_KEYWORDS
-        elif self._is_server_variable(frame):
-            keys = ("default", "enum")
-        elif not isinstance(frame.place, str) and isinstance(frame.place[0], str):
-            keys = _TEXT_MEMBERS.get("/info", ()) if frame.place == ("", "info") else ()
-        elif frame.place == "":
-            keys = _TEXT_MEMBERS[""]
-        for key in keys:
-            text = written.get(key)
+        value = frame.value
+        for key in self._text_members(frame):
+            text = frame.written.get(key)
             if isinstance(text, str):
                 value[key] = text
             elif isinstance(text, dict) and isinstance(value[key], list):
                 value[key] = [text.get(index, item) for index, item in enumerate(value[key])]
 
-    def _is_server_variable(self, frame: _Frame) -> bool:
-        return len(self._open) > 1 and self._open[-2].key == "variables" and "default" in frame.value
+    def _text_members(self, frame: _Frame) -> tuple[str, ...]:
+        if frame.place == "":
+            return ("openapi", "swagger")
+        if frame.place == ("", "info"):
+            return ("version", "title")
+        if frame.value.get("type") == "string":
+            return ("default", "const", "example", "enum", "examples")
+        of_server_variable = len(self._open) > 1 and self._open[-2].key == "variables"
+        return ("default", "enum") if of_server_variable else ()
 
 
 def _mergeable(value: Json) -> bool:
