@@ -1,0 +1,157 @@
+"""A guest that is a process of this host, in a session of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from sandbridge_runner.engines.base import Ending
+from sandbridge_runner.engines.watchdog import Watchdog
+
+PAGE_BYTES = os.sysconf("SC_PAGESIZE")
+HEADROOM = 1.2
+"""Address space beyond the memory limit that a guest may map: the watcher sees resident memory, this stops one leap."""
+
+
+class Scratch(Protocol):
+    """What was made on disk for one guest."""
+
+    def close(self) -> None:
+        """Let the guest write nothing more."""
+        ...
+
+    def remove(self) -> None:
+        """Remove it with all that is in it."""
+        ...
+
+
+class ProcessGuest:
+    """Implements `base.Guest` over `subprocess.Popen`."""
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        *,
+        depth: int = 0,
+        watchdog: Watchdog | None = None,
+        scratch: Scratch | None = None,
+    ) -> None:
+        """Start `argv`; the engine proper is `depth` generations below the process started here."""
+        self._depth = depth
+        self._watchdog = watchdog
+        self._scratch = scratch
+        self._engine_pid: int | None = None
+        self._process = subprocess.Popen(
+            list(argv),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=dict(env),
+            cwd="/",
+            bufsize=0,
+            start_new_session=True,
+        )
+        if watchdog is not None:
+            watchdog.add(self._process.pid)
+        assert self._process.stdin
+        assert self._process.stdout
+        assert self._process.stderr
+        self.input = self._process.stdin.fileno()
+        self.output = self._process.stdout.fileno()
+        self.errors = self._process.stderr.fileno()
+        for descriptor in (self.input, self.output, self.errors):
+            os.set_blocking(descriptor, False)
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """The started process, and the engine's where it is another one."""
+        if self._engine_pid is None or self._engine_pid == self._process.pid:
+            return (self._process.pid,)
+        return (self._process.pid, self._engine_pid)
+
+    def ready(self) -> None:
+        """Find the engine's own process below the wrappers."""
+        pid = self._process.pid
+        for _ in range(self._depth):
+            children = _read(f"/proc/{pid}/task/{pid}/children").split()
+            if not children:
+                return
+            pid = int(children[0])
+        self._engine_pid = pid
+
+    def bound(self, memory_bytes: int) -> None:
+        """Limit the address space that the guest may add, by RLIMIT_DATA relative to what it has mapped already."""
+        pid = self._engine_pid
+        if pid is None:
+            return
+        status = _status(pid)
+        mapped, resident = status.get("VmData"), status.get("VmRSS")
+        if mapped is None or resident is None:
+            return
+        limit = mapped + max(0, int(memory_bytes * HEADROOM) - resident)
+        # Another uid's limits need CAP_SYS_RESOURCE; without it the limit given at start and the watcher hold.
+        with contextlib.suppress(OSError, ValueError):
+            resource.prlimit(pid, resource.RLIMIT_DATA, (limit, limit))
+
+    def loaded(self) -> None:
+        """Close the scratch."""
+        if self._scratch is not None:
+            self._scratch.close()
+
+    def resident_bytes(self) -> int | None:
+        """From /proc/PID/statm."""
+        fields = _read(f"/proc/{self._engine_pid}/statm").split()
+        return int(fields[1]) * PAGE_BYTES if len(fields) > 1 else None
+
+    def peak_bytes(self) -> int | None:
+        """From VmHWM in /proc/PID/status."""
+        return None if self._engine_pid is None else _status(self._engine_pid).get("VmHWM")
+
+    def kill(self) -> None:
+        """SIGKILL to the whole group; the wrappers' death signals reach what left it."""
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    def ended(self) -> Ending | None:
+        """Reap without waiting."""
+        code = self._process.poll()
+        if code is None:
+            return None
+        if self._watchdog is not None:
+            self._watchdog.remove(self._process.pid)
+            self._watchdog = None
+        return Ending(code)
+
+    def release(self) -> None:
+        """Close the three pipes and remove the scratch."""
+        if self._scratch is not None:
+            self._scratch.remove()
+        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return ""
+
+
+def _status(pid: int) -> Mapping[str, int]:
+    """The sizes in /proc/PID/status, in bytes."""
+    sizes = {}
+    for line in _read(f"/proc/{pid}/status").splitlines():
+        name, _, rest = line.partition(":")
+        if rest.endswith(" kB"):
+            sizes[name] = int(rest[:-3]) * 1024
+    return sizes

@@ -1,0 +1,151 @@
+// One script from `start` to `finished`.
+let limits;
+
+/** Line and column in the caller's code of the topmost frame that stands there, `shift` being the wrapper's own lines. */
+const positionIn = (trace, shift, lines) => {
+  for (const line of split(trace, "\n")) {
+    const found = exec(/data:application\/typescript,.*:(\d+):(\d+)\)?$/, line);
+    if (found !== null) return { line: max(1, min(+found[1] - shift, lines)), column: +found[2] };
+  }
+  return undefined;
+};
+
+let linesBefore = 0;
+let lineCount = 1;
+const describe = (error) => {
+  const object = typeof error === "object" && error !== null;
+  const known = object ? weakGet(issued, error) : undefined;
+  const place = object ? positionIn(stackOf(error), linesBefore, lineCount) : undefined;
+  if (known !== undefined) return bare({ ...known, ...place });
+  const name = object ? readText(error, "name", "Error") : "";
+  const message = object ? readText(error, "message", "") : shownThrown(error);
+  const code = object && error instanceof NativeRangeError && isAllocationFailure(error) ? "memory_exceeded" : "script_error";
+  return bare({ code, message: object ? (isError(error) || message ? `${name}: ${message}` : `the script threw ${carefulText(error, 100)}`) : `the script threw ${message}`, ...place });
+};
+const stackOf = (error) => {
+  try {
+    return typeof error.stack === "string" ? error.stack : "";
+  } catch {
+    return "";
+  }
+};
+const shownThrown = (value) => slice(shown(value), 0, MAX_TEXT);
+
+let verdict = false;
+/** End the run with the first verdict that is reached, once the calls under way are answered. */
+const finish = async (head, body) => {
+  if (verdict) return;
+  verdict = true;
+  const headText = jsonText(head);
+  if (draining > 0) await drained();
+  finished = true;
+  writeFrame(headText, body);
+  exit(0);
+};
+const failWith = (code, message, place) => finish(bare({ t: "finished", ok: false, error: bare({ code, message, ...place }) }));
+const failRun = (error) => finish(bare({ t: "finished", ok: false, error: describe(error) }));
+
+const succeed = (value) => {
+  const body = utf8(resultText(value));
+  if (body.length > limits.result_bytes) return failWith("output_exceeded", `the result has ${body.length} bytes; at most ${limits.result_bytes} are kept`);
+  return finish(bare({ t: "finished", ok: true }), body);
+};
+
+const STATEMENT = /^(?:\s|\/\/[^\n]*\n|\/\*[\s\S]*?\*\/)*(?:const|let|var|return|if|for|while|do|try|throw|switch|export)\b/;
+const MODULE = /^[ \t]*(?:import\b(?!\s*[(.])|export\b)/m;
+const END = /(?:\s|;)+$/;
+const END_WITH_COMMENT = /;\s*(?:\/\/[^\n]*|\/\*[\s\S]*?\*\/)\s*$/;
+
+/** The shapes that the code may have, in the order to try: expression, function body, module. */
+const shapesOf = (code) => {
+  const body = { before: "export default async function () {\n", code, after: "\n}", shift: 1, isModule: false };
+  const module = { before: "", code, after: "", shift: 0, isModule: true };
+  if (exec(STATEMENT, code) !== null) return exec(MODULE, code) === null ? [body, module] : [module, body];
+  const bareCode = code.replace(END_WITH_COMMENT, "").replace(END, "");
+  const expression = { before: "export default async () => (\n", code: bareCode, after: "\n)", shift: 1, isModule: false };
+  return [expression, body, module];
+};
+
+const isSyntaxError = (error) => {
+  const message = readText(error, "message", "");
+  return indexOf(message, " at data:") >= 0 && (error instanceof SyntaxError || startsWith(message, "SyntaxError: "));
+};
+const syntaxProblem = (error, shape) => {
+  const message = readText(error, "message", "the code cannot be parsed");
+  const first = split(split(message, "\n")[0], " at data:")[0];
+  return { message: startsWith(first, "SyntaxError: ") ? first : `SyntaxError: ${first}`, place: positionIn(message, shape.shift, lineCount), shape };
+};
+
+/** Load the code in the first shape that parses; the module's namespace, or the problem to report. */
+const load = async (code) => {
+  const problems = [];
+  for (const shape of shapesOf(code)) {
+    linesBefore = shape.shift;
+    try {
+      return { loaded: await import(`data:application/typescript,${encodeUri(shape.before + shape.code + shape.after)}`), isModule: shape.isModule };
+    } catch (error) {
+      if (!isSyntaxError(error)) throw importRefused(error);
+      append(problems, syntaxProblem(error, shape));
+    }
+  }
+  const wanted = exec(MODULE, code) !== null;
+  return { problem: problems.find(({ shape }) => shape.isModule === wanted && shape.before !== "export default async () => (\n") };
+};
+const importRefused = (error) => {
+  const message = readText(error, "message", "");
+  if (indexOf(message, "\n    at data:") < 0) return error;
+  const refused = errorFrom(bare({ code: "script_error", message: "imports are not available in a script", hint: "Write plain JavaScript with the globals that are in scope; nothing can be imported." }));
+  defineProperty(refused, "stack", { value: message });
+  return refused;
+};
+
+const run = async ({ loaded, isModule }) => {
+  if (isModule && !hasOwn(loaded, "default")) throw refusal("script_error", "the module has no default export", "Add `export default` with a value or a function, or return the value from a function body.");
+  let value = isModule ? loaded.default : await loaded.default();
+  if (typeof value === "function" && !weakHas(targets, value)) value = await value();
+  return await value;
+};
+
+const begin = ({ head, body }) => {
+  limits = head.limits;
+  consoleLeft = limits.console_bytes;
+  startClock(head.now_ms);
+  startChance(head.seed);
+  const apis = create(null);
+  for (const name of head.apis) apis[name] = operation(name, "");
+  define("apis", freeze(apis));
+  if (head.apis.length > 0) define("api", apis[head.apis[0]]);
+  const code = text(body);
+  lineCount = split(code, "\n").length;
+  return code;
+};
+
+const main = async (code) => {
+  try {
+    const outcome = await load(code);
+    if (outcome.problem !== undefined) return failWith("syntax_error", outcome.problem.message, outcome.problem.place);
+    const value = await run(outcome);
+    // One turn shows whether a rejection was left without a handler; calls under way are waited for.
+    await turn();
+    await drained();
+    await turn();
+    succeed(value);
+  } catch (error) {
+    failRun(error);
+  }
+};
+
+listen("error", (event) => {
+  event.preventDefault();
+  failRun(event.error);
+});
+listen("unhandledrejection", (event) => {
+  event.preventDefault();
+  failRun(event.reason);
+});
+listen("beforeunload", () => {
+  failWith("script_error", "the script waits for a promise that nothing settles");
+});
+prepareGlobals();
+writeFrame(jsonText(bare({ t: "ready", build: BUILD })));
+main(begin(readFrame()));
