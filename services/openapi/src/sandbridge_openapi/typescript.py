@@ -47,7 +47,7 @@ class Declaration:
 
 def notes(schema: Schema, most: int = 160) -> list[str]:
     """Return what a type cannot say about a value: `integer`, `> 0`, `length 1–50`, `default 20`."""
-    if not isinstance(schema, Mapping):
+    if not isinstance(schema, Mapping) or (_NOTED.isdisjoint(schema) and schema.get("type") != "integer"):
         return []
     found = [text for keyword, text in _PLAIN_NOTES if schema.get(keyword) is True or schema.get("type") == keyword]
     found += [f"{sign} {literal(schema[key])}" for key, sign in _BOUNDS if _is_number(schema.get(key))]
@@ -75,6 +75,13 @@ _SIZES = (
     ("minItems", "maxItems", "items"),
     ("minProperties", "maxProperties", "members"),
 )
+_NOTED = frozenset(
+    (
+        *("deprecated", "uniqueItems", "format", "pattern", "default"),
+        *(keyword for keyword, _ in _BOUNDS),
+        *(keyword for low, high, _ in _SIZES for keyword in (low, high)),
+    )
+)
 
 
 def _is_number(value: Any) -> bool:
@@ -92,6 +99,20 @@ def type_of(
 ) -> str:
     """Return the TypeScript type of a schema. References stay names; objects with doc comments take several lines."""
     return _Writer(names or TypeNames.of({}), direction, limits or Limits()).type(schema, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A type's text and the named types that it uses."""
+
+    text: str
+    uses: tuple[tuple[str, Direction], ...]
+
+
+def written(schema: Schema, names: TypeNames, *, direction: Direction, limits: Limits | None = None) -> Typed:
+    """Return the TypeScript type of a schema together with the names in it that want a declaration."""
+    writer = _Writer(names, direction, limits or Limits())
+    return Typed(writer.type(schema, 0), tuple(writer.used))
 
 
 def declarations(
