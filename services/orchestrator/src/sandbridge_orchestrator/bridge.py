@@ -27,7 +27,7 @@ from sandbridge_orchestrator.core.redaction import Redactor
 from sandbridge_orchestrator.core.retry import retry_delay_ms
 from sandbridge_orchestrator.ledger import ALLOWED, DENIED, DRY_RUN, HELD, REPLAYED, CallEntry, Ledger
 from sandbridge_orchestrator.legs import Leg, leg_of_call, leg_of_fetch, named, redirected, resolved
-from sandbridge_orchestrator.pages import page_reply, require_scheme
+from sandbridge_orchestrator.pages import page_reply, require_paging
 from sandbridge_orchestrator.ports import (
     Allow,
     Audit,
@@ -193,7 +193,7 @@ class ApiCall:
             self.entry.method, self.entry.path = operation.method, operation.path
             leg = leg_of_call(served, operation, self.ask)
             if self.ask.kind == "page":
-                require_scheme(leg)
+                require_paging(leg)
         self._note(leg)
         return leg
 

@@ -9,7 +9,7 @@ from urllib.parse import urlencode, urljoin, urlsplit
 
 from sandbridge_kit.errors import Code, fail
 from sandbridge_kit.ports.runner import Ask
-from sandbridge_openapi import match, multipart
+from sandbridge_openapi import match, multipart, pagination
 from sandbridge_openapi.arguments import NO_BODY, Arguments, Binary, Form, Request
 from sandbridge_openapi.errors import InvalidArguments, RequestRefused
 from sandbridge_openapi.model import SAFE_METHODS, Operation
@@ -17,7 +17,7 @@ from sandbridge_openapi.request import build, from_fetch
 from sandbridge_orchestrator.core.answers import Received
 from sandbridge_orchestrator.core.catalogue import Catalogue, Served, Target
 from sandbridge_orchestrator.core.destination import Origin, origin_of
-from sandbridge_orchestrator.core.payload import argument_object, read_arguments, read_body
+from sandbridge_orchestrator.core.payload import read_arguments, read_body
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _HEADERS_FOR_OTHERS = frozenset({"accept", "accept-language", "if-none-match", "if-modified-since", "range"})
@@ -54,7 +54,7 @@ class Leg:
     @property
     def decided_arguments(self) -> Mapping[str, object]:
         """The arguments as policy sees them."""
-        return {} if self.arguments is None else argument_object(self.arguments)
+        return {} if self.arguments is None else pagination.as_json(self.arguments)
 
 
 def named(ask: Ask) -> str:

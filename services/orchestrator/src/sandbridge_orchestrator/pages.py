@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from sandbridge_kit.errors import Code, SandbridgeError, fail
-from sandbridge_openapi import pagination
+from sandbridge_openapi import pagination, paging
 from sandbridge_openapi.arguments import Arguments
 from sandbridge_openapi.errors import InvalidArguments
 from sandbridge_orchestrator.core.answers import Reply, json_of
-from sandbridge_orchestrator.core.payload import argument_object
 from sandbridge_orchestrator.core.results import compact
 from sandbridge_orchestrator.core.retry import retry_after_ms
 from sandbridge_orchestrator.legs import Leg, refused_arguments
@@ -15,12 +14,18 @@ from sandbridge_orchestrator.legs import Leg, refused_arguments
 _SHOWN_ERROR_BYTES = 300
 
 
-def require_scheme(leg: Leg) -> None:
-    """Raise `invalid_arguments` where nothing is known about the operation's pages."""
-    try:
-        pagination.scheme(leg.operation)
-    except InvalidArguments as error:
-        raise refused_arguments(leg.served, leg.operation, error) from None
+def require_paging(leg: Leg) -> None:
+    """Raise `invalid_arguments` for an unsafe operation of whose pages nothing is known: trying would change things.
+
+    A safe one is tried, since its answer may say where the next page is.
+    """
+    if leg.is_safe or paging.scheme(leg.operation, leg.served.api.document.schemas) is not None:
+        return
+    raise fail(
+        Code.INVALID_ARGUMENTS,
+        f"{leg.key} has no paging that is known here.",
+        hint="Loop by hand: call it with the arguments of each page until there are no more items.",
+    )
 
 
 def page_reply(leg: Leg, answer: Reply, *, now_ms: float) -> Reply:
@@ -37,10 +42,11 @@ def page_reply(leg: Leg, answer: Reply, *, now_ms: float) -> Reply:
             url=leg.request.url,
             headers=answer.head["headers"],
             data=json_of(answer),
+            schemas=leg.served.api.document.schemas,
         )
     except InvalidArguments as error:
         raise refused_arguments(leg.served, leg.operation, error) from None
-    following = None if page.next is None else argument_object(page.next)
+    following = None if page.next is None else pagination.as_json(page.next)
     head = {**answer.head, "payload": {"kind": "json"}, "next": following}
     return Reply(head, compact(page.items).encode())
 

@@ -35,7 +35,11 @@ _METADATA_ADDRESSES = frozenset(
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _IPV4_COMPATIBLE = ipaddress.ip_network("::/96")
 _THIS_NETWORK = ipaddress.ip_network("0.0.0.0/8")
-_SHARED = ipaddress.ip_network("100.64.0.0/10")
+_NOT_GLOBAL = tuple(
+    ipaddress.ip_network(text)
+    for text in ("100.64.0.0/10", "192.88.99.0/24", "64:ff9b:1::/48", "3fff::/20", "5f00::/16", "fec0::/10")
+)
+"""Ranges that the standard library of some Python versions takes for globally reachable (RFC 6890 and its registry)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +98,15 @@ def judged_addresses(origin: Origin, addresses: Iterable[str], allow_private: fr
     """
     if origin.host in _METADATA_HOSTS:
         raise _refused(origin, "is an instance metadata service, which is never reachable")
-    parsed = tuple(ipaddress.ip_address(text.partition("%")[0]) for text in addresses)
+    parsed = {text: ipaddress.ip_address(text.partition("%")[0]) for text in addresses}
     if not parsed:
         raise fail(Code.UPSTREAM_UNREACHABLE, f"The host {origin.host} has no address.")
     listed = origin.authority in allow_private
-    for address in parsed:
+    for address in parsed.values():
         for inner in unwrapped(address):
             _judge(origin, inner, listed)
     # IPv4 first: a development server often listens on that one alone.
-    return tuple(str(address) for address in sorted(parsed, key=lambda address: address.version))
+    return tuple(sorted(parsed, key=lambda text: parsed[text].version))
 
 
 def unwrapped(address: Address) -> tuple[Address, ...]:
@@ -135,7 +139,7 @@ def _judge(origin: Origin, address: Address, listed: bool) -> None:
         or (address.version == 4 and (address in _THIS_NETWORK or address.is_reserved))
     ):
         raise _refused(origin, "leads to a link-local, multicast or reserved address, which is never reachable")
-    if listed or (address.is_global and address not in _SHARED):
+    if listed or (address.is_global and not any(address in network for network in _NOT_GLOBAL)):
         return
     raise _refused(
         origin, f"leads to a private address; an administrator can list {origin.authority} as a private target"

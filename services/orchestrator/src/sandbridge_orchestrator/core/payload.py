@@ -72,20 +72,6 @@ def read_json(text: bytes) -> Json:
         raise _invalid("The body is not valid JSON.") from None
 
 
-def argument_object(arguments: Arguments) -> dict[str, Json]:
-    """Return arguments as a script writes them, without empty groups."""
-    groups: dict[str, Json] = {
-        "path": dict(arguments.path),
-        "query": dict(arguments.query),
-        "headers": dict(arguments.headers),
-        "cookies": dict(arguments.cookies),
-    }
-    written = {name: group for name, group in groups.items() if group}
-    if arguments.body is not NO_BODY:
-        written["body"] = arguments.body
-    return written
-
-
 def _not_json(_: str) -> NoReturn:
     raise ValueError
 

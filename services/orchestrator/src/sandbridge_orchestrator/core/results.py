@@ -111,12 +111,14 @@ def _fit_object(members: dict[str, Json], room: int, levels: int) -> Json:
     left = room - 2 - _MARKER_ROOM
     shown = _first_keys(sizes, left)
     shares = _shares({key: sizes[key] for key in shown}, left)
+    # A summary of what is too deep may be longer than what it stands for.
+    spare = (left - sum(shares.values())) // max(1, len(shares))
     kept: dict[str, Json] = {}
     for key in shown:
         name = key if len(key) <= _WIDEST_KEY else f"{key[:_WIDEST_KEY]}…"
         value = members[key]
         if shares[key] < sizes[key] or _deeper_than(value, levels - 1):
-            value = _fit(value, shares[key] - len(compact(name)) - 2, levels - 1)
+            value = _fit(value, shares[key] + spare - len(compact(name)) - 2, levels - 1)
         kept[name] = value
     if len(shown) < len(members):
         kept["…"] = f"{len(members) - len(shown):,} more keys"
