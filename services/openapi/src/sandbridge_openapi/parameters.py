@@ -122,7 +122,7 @@ class ParameterReader:
     def example(self, place: Place, raw: dict[str, Json]) -> Json:
         """Return the example of a parameter or media type: `example`, else the value of the first of `examples`."""
         if "example" in raw:
-            return raw["example"]
+            return self._schemas.example(raw["example"])
         examples = raw.get("examples")
         if isinstance(examples, list):
             return examples[0] if examples else None

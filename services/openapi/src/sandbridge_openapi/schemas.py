@@ -94,6 +94,14 @@ class SchemaReader:
             self.diagnostics.warn("", f"schema {name} is defined by nothing but itself; any value is accepted there")
         return self._named
 
+    def example(self, value: Json) -> Json:
+        """Return the data that an `example` shows; some documents put a reference to an Example Object there."""
+        if is_reference(value):
+            with suppress(Unresolvable):
+                target = self.references.follow("", value).value
+                return target.get("value") if isinstance(target, dict) and "value" in target else target
+        return value
+
     def component(self, name: str) -> str | None:
         """Return the reference to the component schema called `name`, None where there is none."""
         return f"{self._home}{escape(name)}" if name in self._components else None
@@ -248,7 +256,7 @@ def _required(reader: SchemaReader, out: Out, key: str, value: Json, place: Plac
 
 def _examples(reader: SchemaReader, out: Out, key: str, value: Json, place: Place) -> None:
     if key == "example":
-        out.setdefault("examples", [value])
+        out.setdefault("examples", [reader.example(value)])
     elif isinstance(value, list) and value:
         out["examples"] = value
     elif isinstance(value, dict) and value:  # Example Objects, which belong to a media type but are found here too

@@ -81,7 +81,7 @@ def _read_json_as_yaml(text: str, bounds: Bounds, diagnostics: Diagnostics, erro
     try:
         tree = read_yaml(text, bounds, diagnostics)
     except DocumentError as second:
-        if second.code != "unreadable" or "deep" in second.message:
+        if second.code != "unreadable":
             raise
         raise DocumentError("unreadable", f"neither JSON ({error}) nor YAML ({second.message})") from error
     diagnostics.warn("", f"this is not strict JSON ({error}); it was read as YAML")

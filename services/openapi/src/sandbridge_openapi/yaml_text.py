@@ -242,13 +242,15 @@ def read_yaml(text: str, bounds: Bounds, diagnostics: Diagnostics) -> Json:
                 diagnostics.warn("", "the text holds several YAML documents; the first one was taken")
                 break
     except yaml.YAMLError as error:
-        raise DocumentError("unreadable", _complaint(error)) from error
+        raise _refusal(error) from error
     return builder.root
 
 
-def _complaint(error: yaml.YAMLError) -> str:
+def _refusal(error: yaml.YAMLError) -> DocumentError:
     problem = str(getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be parsed")
+    if "nesting depth" in problem:  # the parser in C has a limit of its own
+        return DocumentError("too_deep", "the document nests too deeply")
     mark = getattr(error, "problem_mark", None)
-    if "nesting depth" in problem:
-        return "it nests too deeply"
-    return f"line {mark.line + 1}, column {mark.column + 1}: {problem}" if mark else problem
+    return DocumentError(
+        "unreadable", f"line {mark.line + 1}, column {mark.column + 1}: {problem}" if mark else problem
+    )
