@@ -40,9 +40,7 @@ def _dispatch(options: argparse.Namespace, environ: Mapping[str, str]) -> int:
         case "init":
             return commands.init(settings, options.kind)
     keys_dir = environ.get("SANDBRIDGE_API_KEYS_DIR")
-    keys = api_keys(
-        tuple(api.name for api in settings.apis), environ, Path(keys_dir) if keys_dir is not None else None
-    )
+    keys = api_keys(tuple(api.name for api in settings.apis), environ, Path(keys_dir) if keys_dir is not None else None)
     if options.command == "run":
         return commands.run(settings, keys, options.file, dry_run=options.dry_run, as_json=options.json)
     return commands.serve(settings, keys)

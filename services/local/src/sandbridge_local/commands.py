@@ -20,6 +20,7 @@ from sandbridge_local.doctor import examine
 from sandbridge_local.running import run_script
 from sandbridge_local.serving import serve_until_stopped
 from sandbridge_local.settings import Settings, SettingsError
+from sandbridge_local.sources import SourceError
 from sandbridge_local.starting_file import starting_file
 from sandbridge_local.validity import refusal
 from sandbridge_openapi.errors import DocumentError
@@ -35,12 +36,17 @@ def check(settings: Settings, *, as_json: bool) -> int:
             reports.append(checking.report(load_api(api, need_base_url=False).document))
         except DocumentError as error:
             reports.append(checking.unreadable(error))
-    _print(reports[0] if len(reports) == 1 else reports) if as_json else print("\n\n".join(map(checking.as_text, reports)))
+        except SourceError as error:
+            reports.append(checking.unreadable(DocumentError("unreadable", str(error))))
+    if as_json:
+        _print(reports[0] if len(reports) == 1 else reports)
+    else:
+        print("\n\n".join(map(checking.as_text, reports)))
     return 1 if any("error" in one or one["skipped"] for one in reports) else 0
 
 
 def search(settings: Settings, query: str, *, limit: int, as_json: bool) -> int:
-    """Print what search_docs would answer; 1 where nothing matched."""
+    """Print what search_docs would answer."""
     if not 1 <= limit <= 20:
         raise SettingsError(f"--limit is {limit}; use 1 to 20.")
     apis = _load_all(settings, need_base_url=False)
@@ -50,8 +56,11 @@ def search(settings: Settings, query: str, *, limit: int, as_json: bool) -> int:
     except SandbridgeError as error:
         print(f"sandbridge: {error.failure.message}", file=sys.stderr)
         return 1
-    _print(answer.structured) if as_json else print(answer.markdown)
-    return 1 if answer.outcome == "no_match" else 0
+    if as_json:
+        _print(answer.structured)
+    else:
+        print(answer.markdown)
+    return 0
 
 
 def run(settings: Settings, keys: Mapping[str, str], file: str, *, dry_run: bool, as_json: bool) -> int:
@@ -81,7 +90,10 @@ def init(settings: Settings, kind: Literal["config", "deployment"]) -> int:
 def doctor(*, as_json: bool) -> int:
     """Say what works on this machine; 1 where no engine does."""
     outcome = examine()
-    _print(outcome) if as_json else print(doctor_text(outcome))
+    if as_json:
+        _print(outcome)
+    else:
+        print(doctor_text(outcome))
     return 0 if any(engine["works"] for engine in outcome["engines"]) else 1
 
 

@@ -13,11 +13,22 @@ from typing import TextIO
 
 from sandbridge_docsearch.catalogue import Catalogue
 from sandbridge_docsearch.service import CatalogueSearch
+from sandbridge_kit.ports.runner import MIB
 from sandbridge_local.apis import LoadedApi
 from sandbridge_local.settings import Settings, SettingsError
 from sandbridge_openapi.model import Document
+from sandbridge_orchestrator.adapters.admission import Slots
+from sandbridge_orchestrator.adapters.audit import JsonAudit
+from sandbridge_orchestrator.adapters.credentials import StaticKeys
+from sandbridge_orchestrator.adapters.journal import NoJournal
+from sandbridge_orchestrator.adapters.policy import AllowAll
+from sandbridge_orchestrator.adapters.results import MemoryResults
+from sandbridge_orchestrator.adapters.sender import Sender
+from sandbridge_orchestrator.core.catalogue import Api
+from sandbridge_orchestrator.core.limits import Limits
 from sandbridge_orchestrator.edge.introduction import ApiSummary, Introduction, StatedLimits
 from sandbridge_orchestrator.service import Orchestrator
+from sandbridge_runner.engines.deno import DenoEngine
 from sandbridge_runner.service import PoolRunner
 
 
@@ -45,6 +56,49 @@ class Product:
         return status.idle_spares > 0 or status.free_slots > 0
 
 
+@contextlib.asynccontextmanager
+async def composed(
+    settings: Settings, keys: Mapping[str, str], apis: tuple[LoadedApi, ...], audit: TextIO
+) -> AsyncIterator[Product]:
+    """Start everything behind the transports; leaving stops it, sandboxes first."""
+    limits = limits_of(settings)
+    sandbox = settings.sandbox
+    async with contextlib.AsyncExitStack() as stack:
+        results = MemoryResults()
+        stack.callback(results.close)
+        sender = Sender(limits)
+        stack.push_async_callback(sender.close)
+        runner = await stack.enter_async_context(
+            PoolRunner(DenoEngine(), slots=sandbox.concurrency, spares=sandbox.pool_size, ceilings=limits.run)
+        )
+        orchestrator = Orchestrator(
+            runner=runner,
+            docs=CatalogueSearch(Catalogue.build({api.name: api.document for api in apis})),
+            apis={api.name: served_api(api) for api in apis},
+            policy=AllowAll(),
+            credentials=StaticKeys(keys),
+            admission=Slots(sandbox.concurrency, queue_timeout_ms=sandbox.queue_ms),
+            results=results,
+            journal=NoJournal(),
+            audit=JsonAudit(audit),
+            sender=sender,
+            limits=limits,
+            execute_enabled=not settings.execute_disabled,
+        )
+        yield Product(orchestrator, runner, introduction_of(apis, limits))
+
+
+def limits_of(settings: Settings) -> Limits:
+    """Return the live limits: the defaults with what was set."""
+    chosen = settings.sandbox.limits
+    return Limits(run=chosen.for_run(), calls=chosen.calls, calls_at_once=chosen.calls_at_once)
+
+
+def served_api(api: LoadedApi) -> Api:
+    """Return the API as the bridge needs it."""
+    return Api(api.name, api.document, api.base_url, frozenset(api.settings.allow_private))
+
+
 @contextlib.contextmanager
 def audit_stream(path: str | None) -> Iterator[TextIO]:
     """Open the audit file for appending, readable by its owner only; standard error where none is named."""
@@ -59,15 +113,19 @@ def audit_stream(path: str | None) -> Iterator[TextIO]:
         yield stream
 
 
-def introduction_of(settings: Settings, apis: tuple[LoadedApi, ...]) -> Introduction:
+def introduction_of(apis: tuple[LoadedApi, ...], limits: Limits) -> Introduction:
     """Return what clients are told: the APIs with their main groups, and the live limits."""
-    limits = settings.sandbox.limits
     return Introduction(
         tuple(
-            ApiSummary(api.name, api.document.title, len(api.document.operations), groups(api.document))
-            for api in apis
+            ApiSummary(api.name, api.document.title, len(api.document.operations), groups(api.document)) for api in apis
         ),
-        StatedLimits(limits.wall_clock_ms, limits.memory_mib, limits.calls, limits.calls_at_once, RESULT_CHARS),
+        StatedLimits(
+            limits.run.wall_clock_ms,
+            limits.run.memory_bytes // MIB,
+            limits.calls,
+            limits.calls_at_once,
+            limits.result_chars,
+        ),
     )
 
 

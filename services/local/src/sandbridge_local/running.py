@@ -32,7 +32,9 @@ class Printed:
         if self.succeeded:
             return "\n".join([*lines, json.dumps(self.structure["result"], ensure_ascii=False, indent=2)])
         error = self.structure["error"]
-        place = f" at line {error['position']['line']}, column {error['position']['column']}" if "position" in error else ""
+        place = (
+            f" at line {error['position']['line']}, column {error['position']['column']}" if "position" in error else ""
+        )
         return "\n".join([*lines, f"{error['code']}{place}: {error['message']}", f"Next: {error['hint']}"])
 
 

@@ -18,6 +18,10 @@ MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
 _FETCH_TIMEOUT_S = 30.0
 
 
+class SourceError(SettingsError):
+    """A document cannot be had."""
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """A document's bytes, the place they came from, and a reader for its relative references (files only)."""
@@ -57,12 +61,12 @@ def api_arguments(openapi: list[str], base_urls: list[str], allow_private: list[
 
 
 def read_source(settings: DocumentSettings) -> Source:
-    """Read a document. Raises SettingsError where it cannot be had or has another digest."""
+    """Read a document. Raises SourceError where it cannot be had or has another digest."""
     if settings.inline is not None:
         return Source(settings.inline.encode(), None)
     source = _read_url(settings.url) if settings.url is not None else _read_file(Path(settings.path or ""))
     if settings.sha256 and hashlib.sha256(source.data).hexdigest() != settings.sha256:
-        raise SettingsError(f"{source.origin} does not have the digest {settings.sha256}.")
+        raise SourceError(f"{source.origin} does not have the digest {settings.sha256}.")
     return source
 
 
@@ -85,10 +89,10 @@ def _host_port(url: str) -> str:
 def _read_file(path: Path) -> Source:
     try:
         if path.stat().st_size > MAX_DOCUMENT_BYTES:
-            raise SettingsError(f"{path} is larger than {MAX_DOCUMENT_BYTES // 1024 // 1024} MiB.")
+            raise SourceError(f"{path} is larger than {MAX_DOCUMENT_BYTES // 1024 // 1024} MiB.")
         data = path.read_bytes()
     except OSError as error:
-        raise SettingsError(f"Cannot read {path}: {error.strerror or error}") from None
+        raise SourceError(f"Cannot read {path}: {error.strerror or error}") from None
     return Source(data, str(path), _sibling_reader(path))
 
 
@@ -116,11 +120,11 @@ def _read_url(url: str) -> Source:
             client.stream("GET", url, headers={"accept": "application/json, application/yaml, */*;q=0.5"}) as response,
         ):
             if response.status_code != 200:
-                raise SettingsError(f"{url} answered {response.status_code}; give the document's final URL.")
+                raise SourceError(f"{url} answered {response.status_code}; give the document's final URL.")
             for chunk in response.iter_bytes():
                 data += chunk
                 if len(data) > MAX_DOCUMENT_BYTES:
-                    raise SettingsError(f"{url} is larger than {MAX_DOCUMENT_BYTES // 1024 // 1024} MiB.")
+                    raise SourceError(f"{url} is larger than {MAX_DOCUMENT_BYTES // 1024 // 1024} MiB.")
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-        raise SettingsError(f"Cannot fetch {url}: {type(error).__name__}") from None
+        raise SourceError(f"Cannot fetch {url}: {type(error).__name__}") from None
     return Source(bytes(data), url)

@@ -11,8 +11,8 @@ def refusal(settings: Settings) -> str | None:
     """Return why this combination must not be served, with the fix; None where it may."""
     if settings.mode == "hosted":
         return (
-            f"Hosted mode needs a hard boundary (gvisor or microsandbox); engine {settings.sandbox.engine} is for local "
-            "mode only. Use --mode local."
+            f"Hosted mode needs a hard boundary (gvisor or microsandbox); engine {settings.sandbox.engine} is for "
+            "local mode only. Use --mode local."
         )
     if settings.transport == "stdio":
         return None
