@@ -64,7 +64,7 @@ wheels: setup ## build the wheels of all members into dist/
 
 ##@ measure
 bench: setup ## ratios and figures, paired in one run
-	@$(BIN)/python -m tests.bench
+	@$(BIN)/python tests/bench/run.py
 
 ##@ tidy
 clean: ## remove .venv, npm packages, caches and builds
