@@ -16,7 +16,9 @@ from sandbridge_docsearch.core.listing import Listed, narrowed, shown
 from sandbridge_docsearch.core.lookup import Lookup
 from sandbridge_docsearch.core.ranking import rank
 from sandbridge_kit.ports.docs import SearchAnswer, SearchRequest
+from sandbridge_openapi.headers import forbidden
 from sandbridge_openapi.model import Document
+from sandbridge_openapi.settable import as_called
 from sandbridge_openapi.type_names import TypeNames, plain_text
 from sandbridge_openapi.typescript import Limits, declaration
 
@@ -54,8 +56,11 @@ class Catalogue:
             names[api] = TypeNames.of(document.schemas, taken, api[:1].upper() + api[1:])
             taken.update(names[api].identifiers.values())
             root, mark = (f"apis.{api}", f"{api}:") if several else ("api", "")
-            listed += [Listed(api, o, group_of(o), f"{mark}{o.call}", root) for o in document.operations]
-        return cls(documents, tuple(listed), Index.build(_entries(documents), WEIGHTS), Lookup.build(listed), names)
+            places = forbidden(document.security_schemes.values())
+            called = [as_called(operation, places) for operation in document.operations]
+            listed += [Listed(api, o, group_of(o), f"{mark}{o.call}", root) for o in called]
+        index = Index.build(_entries(documents, listed), WEIGHTS)
+        return cls(documents, tuple(listed), index, Lookup.build(listed), names)
 
     def search(self, request: SearchRequest) -> SearchAnswer:
         """Answer one question; raises `invalid_arguments` for a filter that names nothing."""
@@ -149,8 +154,7 @@ def _keep(kept: dict[Any, Any], key: Any, value: Any, *, most: int) -> None:
     kept[key] = value
 
 
-def _entries(documents: Mapping[str, Document]) -> Iterator[Entry]:
-    for api, document in documents.items():
-        seen = SchemaWords(document.schemas)
-        for operation in document.operations:
-            yield entry_of(operation, document, seen, api)
+def _entries(documents: Mapping[str, Document], listed: Sequence[Listed]) -> Iterator[Entry]:
+    seen = {api: SchemaWords(document.schemas) for api, document in documents.items()}
+    for one in listed:
+        yield entry_of(one.operation, documents[one.api], seen[one.api], one.api)

@@ -12,7 +12,7 @@ from sandbridge_openapi import inputs
 from sandbridge_openapi.arguments import Binary
 from sandbridge_openapi.model import Json, MediaType, Schema
 from sandbridge_openapi.pattern_example import matching
-from sandbridge_openapi.type_names import mapping, reference, schemas_in
+from sandbridge_openapi.type_names import mapping, member, reference, schemas_in, unfolded
 
 _DEEPEST = 10
 _LARGEST_EXAMPLE = 2_000
@@ -126,27 +126,37 @@ class _Maker:
         self.schemas = values.schemas
         self.attempt = attempt
 
-    def made(self, schema: Schema, name: str, depth: int, outer: Mapping[str, Any] | None = None) -> Json:
-        """Return a value. `outer` are the members that a schema around a branch describes."""
+    def made(self, schema: Schema, name: str, depth: int) -> Json:
+        """Return a value for `schema`; `name` is what a text is made of where nothing better is known."""
+        schema = unfolded(schema)
         target = resolved(schema, self.schemas)
         if "const" in target:
             return target["const"]
         if isinstance(target.get("enum"), list) and target["enum"]:
             return target["enum"][0]
-        if outer:
-            target = {**target, "properties": {**outer, **mapping(target.get("properties"))}}
+        branches = self._branches(target) if depth < _DEEPEST else []
+        described = [branch for branch in branches if not _only_requires(branch)]
         parts = [self._kind(target, name, depth)] if _has_own_kind(target) else []
-        if depth < _DEEPEST:
-            around = mapping(target.get("properties"))
-            parts += [self._branch(branch, name, depth + 1, around) for branch in self._branches(target)]
-        return _combined(parts, self._fallback(name))
+        parts += [self._branch(branch, name, depth + 1) for branch in described]
+        needed = [n for s in (target, *branches) if reference(s) is None for n in _required(s)]
+        return self._completed(_combined(parts, self._fallback(name)), target, needed, depth)
 
-    def _branch(self, branch: Schema, name: str, depth: int, around: Mapping[str, Any]) -> Json:
+    def _completed(self, value: Json, schema: Mapping[str, Any], needed: list[str], depth: int) -> Json:
+        """Add what is required in one place and described in another."""
+        if not isinstance(value, dict) or depth >= _DEEPEST:
+            return value
+        missing = [name for name in needed if name not in value]
+        found = {name: member(schema, name, self.schemas) for name in missing}
+        described = {name: True if s is None else s for name, s in found.items()}
+        may_set = {name: s for name, s in described.items() if not self.values.is_read_only(s)}
+        return value | {name: self._made_member(s, name, depth) for name, s in may_set.items()}
+
+    def _branch(self, branch: Schema, name: str, depth: int) -> Json:
         if depth == 1 and self.attempt == 0:
             for candidate in own_values(resolved(branch, self.schemas)):
                 if candidate is not None and self.values.fits(candidate, branch):
                     return candidate
-        return self.made(branch, name, depth, around if _only_requires(branch) else None)
+        return self.made(branch, name, depth)
 
     def _branches(self, schema: Mapping[str, Any]) -> list[Schema]:
         unions = [_without_null(schemas_in(schema.get(keyword))) for keyword in ("oneOf", "anyOf")]
@@ -196,13 +206,13 @@ class _Maker:
             return made
         if isinstance(made, int):
             return made + number
-        return f"{made}{number}" if isinstance(made, str) else made
+        if isinstance(made, str):
+            return str(int(made) + number) if made.isdecimal() else f"{made}{number}"
+        return made
 
     def _object(self, schema: Mapping[str, Any], depth: int) -> Json:
         properties = mapping(schema.get("properties"))
-        required = schema.get("required")
-        needed = [n for n in required if isinstance(n, str)] if isinstance(required, list) else []
-        chosen = [n for n in needed if not self.values.is_read_only(properties.get(n, True))]
+        chosen = [n for n in _required(schema) if not self.values.is_read_only(properties.get(n, True))]
         if not chosen and depth < 2 and self.attempt == 0:
             chosen = [n for n, s in properties.items() if self._is_simple(s)][:_SHOWN_OPTIONS]
         if depth >= _DEEPEST:
@@ -242,7 +252,12 @@ def _has_own_kind(schema: Mapping[str, Any]) -> bool:
 
 
 def _only_requires(branch: Schema) -> bool:
-    return isinstance(branch, Mapping) and "required" in branch and reference(branch) is None
+    return isinstance(branch, Mapping) and "required" in branch and set(branch) <= {"required", "type"}
+
+
+def _required(schema: Schema) -> list[str]:
+    required = mapping(schema).get("required")
+    return [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
 
 
 def _without_null(options: list[Schema]) -> list[Schema]:

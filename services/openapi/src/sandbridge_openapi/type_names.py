@@ -143,6 +143,31 @@ def reference(schema: Schema) -> str | None:
     return target.rsplit("/", 1)[-1].replace("~1", "/").replace("~0", "~") if isinstance(target, str) else None
 
 
+_CONSTRAINTS = frozenset(("properties", "required", "allOf", "oneOf", "anyOf", "items", "additionalProperties", "enum"))
+
+
+def unfolded(schema: Schema) -> Schema:
+    """Return a reference with constraints beside it as an `allOf` of the two; any other schema as it is."""
+    if not isinstance(schema, Mapping) or reference(schema) is None or _CONSTRAINTS.isdisjoint(schema):
+        return schema
+    beside = {keyword: value for keyword, value in schema.items() if keyword not in {"$ref", "allOf"}}
+    return {**beside, "allOf": [{"$ref": schema["$ref"]}, *schemas_in(schema.get("allOf"))]}
+
+
+def member(schema: Schema, name: str, schemas: Mapping[str, Schema], depth: int = 8) -> Schema | None:
+    """Return the schema of the member `name` as the schema, what it refers to, or one of its branches states it."""
+    found = unfolded(schema)
+    if (target := reference(found)) is not None:
+        return member(schemas.get(target, True), name, schemas, depth - 1) if depth else None
+    if name in mapping(mapping(found).get("properties")):
+        return mapping(found)["properties"][name]  # type: ignore[no-any-return]
+    for keyword in ("allOf", "anyOf", "oneOf"):
+        for branch in schemas_in(mapping(found).get(keyword)) if depth else ():
+            if (below := member(branch, name, schemas, depth - 1)) is not None:
+                return below
+    return None
+
+
 def references(schema: Schema) -> dict[str, None]:
     """Return the names that a schema refers to, in document order, without following them."""
     found: dict[str, None] = {}
@@ -153,8 +178,7 @@ def references(schema: Schema) -> dict[str, None]:
             continue
         if (name := reference(current)) is not None:
             found[name] = None
-        else:
-            queue.extend(reversed(list(_below(current))))
+        queue.extend(reversed(list(_below(current))))
     return found
 
 

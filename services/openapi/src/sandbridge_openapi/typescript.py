@@ -18,10 +18,12 @@ from sandbridge_openapi.type_names import (
     TypeNames,
     literal,
     mapping,
+    member,
     plain_text,
     property_name,
     reference,
     schemas_in,
+    unfolded,
 )
 
 
@@ -163,6 +165,7 @@ class _Writer:
         return f"{indent}/** {'; '.join(parts).replace('*/', '* /')} */\n" if parts else ""
 
     def type(self, schema: Schema, depth: int) -> str:
+        schema = unfolded(schema)
         if not isinstance(schema, Mapping):
             return "never" if schema is False else "unknown"
         if (name := reference(schema)) is not None:
@@ -176,7 +179,7 @@ class _Writer:
 
     def _parts(self, schema: Mapping[str, Any], depth: int) -> Iterator[str]:
         """Yield what must hold together: the schema's own members, its `allOf` branches, each of its unions."""
-        own, branches = _merged(schema)
+        own, branches = self._merged(schema)
         unions = [schema[k] for k in ("oneOf", "anyOf") if schemas_in(schema.get(k))]
         has_type = bool(own.get("properties")) or not (branches or unions) or own.get("type") not in (None, "object")
         if has_type and not (unions and not own.get("properties") and own.get("type") != "array"):
@@ -185,6 +188,27 @@ class _Writer:
             yield self.type(branch, depth)
         for union in unions:
             yield self._union(schemas_in(union), schema, depth)
+
+    def _merged(self, schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Schema]]:
+        """Fold inline `allOf` branches of plain members into the schema; return it and the branches that stay apart."""
+        branches = schemas_in(schema.get("allOf"))
+        if not branches:
+            return schema, []
+        properties = dict(mapping(schema.get("properties")))
+        required = list(schema["required"]) if isinstance(schema.get("required"), list) else []
+        apart: list[Schema] = []
+        for branch in branches:
+            if isinstance(branch, Mapping) and set(branch) <= _FOLDABLE and branch.get("type", "object") == "object":
+                properties.update(mapping(branch.get("properties")))
+                required += branch["required"] if isinstance(branch.get("required"), list) else []
+            elif branch is not True:
+                apart.append(branch)
+        for name in required:  # what is required here may be described there
+            if isinstance(name, str) and name not in properties:
+                described = next((f for b in apart if (f := member(b, name, self.names.schemas)) is not None), None)
+                if described is not None:
+                    properties[name] = described
+        return {**schema, "properties": properties, "required": required}, apart
 
     def _union(self, branches: list[Schema], schema: Mapping[str, Any], depth: int) -> str:
         tag = mapping(schema.get("discriminator")).get("propertyName")
@@ -285,23 +309,6 @@ def _literal_type(value: Json) -> str:
 def _grouped(text: str) -> str:
     """Put a type in brackets where a postfix or a stronger operator would tear it apart."""
     return f"({text})" if " | " in text or " & " in text or "/*" in text else text
-
-
-def _merged(schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Schema]]:
-    """Fold inline `allOf` branches of plain members into the schema; return it and the branches that stay apart."""
-    branches = schemas_in(schema.get("allOf"))
-    if not branches:
-        return schema, []
-    properties = dict(mapping(schema.get("properties")))
-    required = list(schema["required"]) if isinstance(schema.get("required"), list) else []
-    apart: list[Schema] = []
-    for branch in branches:
-        if isinstance(branch, Mapping) and set(branch) <= _FOLDABLE and branch.get("type", "object") == "object":
-            properties.update(mapping(branch.get("properties")))
-            required += branch["required"] if isinstance(branch.get("required"), list) else []
-        elif branch is not True:
-            apart.append(branch)
-    return {**schema, "properties": properties, "required": required}, apart
 
 
 _FOLDABLE = frozenset(("type", "properties", "required", "description", "title", "example", "examples", "deprecated"))
