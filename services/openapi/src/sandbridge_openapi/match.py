@@ -79,14 +79,20 @@ def confirm(document: Document, operation: Operation, request: Request, *, base_
     other = found.operation
     if other is operation or other.call == operation.call:
         return
-    if template.specificity(template.parse(other.path)) != template.specificity(template.parse(operation.path)):
+    if template.specificity(template_of(other)) != template.specificity(template_of(operation)):
         raise RequestRefused(
             f"these path values reach {other.method} {other.path}, not {operation.path}; call {other.call} for that"
         )
 
 
+def template_of(operation: Operation) -> Template:
+    """Return the operation's path template; its multi-segment parameters keep their slashes."""
+    multi = frozenset(p.name for p in operation.parameters if p.location == "path" and p.multi_segment)
+    return template.parse(operation.path, multi)
+
+
 def segments_of(url: str, where: Base) -> list[str] | None:
-    """Return the encoded path segments below the base URL, or None where the URL is not safely under it."""
+    """Return the decoded path segments below the base URL, or None where the URL is not safely under it."""
     if len(url) > MAX_URL or _UNSAFE.search(url):
         return None
     try:
@@ -96,8 +102,9 @@ def segments_of(url: str, where: Base) -> list[str] | None:
         return None
     if origin is None or origin != where.origin or not parts.path.startswith(where.prefix + "/"):
         return None
-    segments = parts.path[len(where.prefix) + 1 :].split("/")
-    return segments if all(_is_safe(segment) for segment in segments) else None
+    segments = [_safe(segment) for segment in parts.path[len(where.prefix) + 1 :].split("/")]
+    safe = [segment for segment in segments if segment is not None]
+    return safe if len(safe) == len(segments) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,18 +134,21 @@ def _index(document: _Same) -> Mapping[tuple[str, int | None], list[_Entry]]:
     """Group operations by method and number of segments (None where a placeholder may span several)."""
     index: dict[tuple[str, int | None], list[_Entry]] = {}
     for position, operation in enumerate(document.value.operations):
-        multi = frozenset(p.name for p in operation.parameters if p.location == "path" and p.multi_segment)
-        parsed = template.parse(operation.path, multi)
+        parsed = template_of(operation)
         order = (template.specificity(parsed), -len(parsed.query), position)
         size = None if parsed.has_multi else len(parsed.segments)
         index.setdefault((operation.method, size), []).append(_Entry(operation, parsed, order))
-    return index
+    return {key: sorted(entries, key=_order) for key, entries in index.items()}
+
+
+def _order(entry: _Entry) -> tuple[Any, ...]:
+    return entry.order
 
 
 def _candidates(document: Document, method: str, size: int) -> list[_Entry]:
     index = _index(_Same(document))
-    entries = [*index.get((method, size), ()), *index.get((method, None), ())]
-    return sorted(entries, key=lambda entry: entry.order)
+    one, several = index.get((method, size), []), index.get((method, None), [])
+    return sorted([*one, *several], key=_order) if several else one
 
 
 def _has_pairs(parsed: Template, query: tuple[tuple[str, str], ...]) -> bool:
@@ -146,12 +156,12 @@ def _has_pairs(parsed: Template, query: tuple[tuple[str, str], ...]) -> bool:
     return all(pair in query for pair in fixed)
 
 
-def _is_safe(segment: str) -> bool:
-    lower = segment.lower()
-    if "%2f" in lower or "%5c" in lower:
-        return False
+def _safe(segment: str) -> str | None:
+    """Return the decoded segment, or None where it hides a slash or another path."""
     text = template.decoded(segment)
-    return text is not None and template.unsafe_segment(text) is None
+    if text is None or template.unsafe_segment(text) is not None:
+        return None
+    return text
 
 
 def _origin(parts: Any) -> str | None:

@@ -229,7 +229,7 @@ class _Draft:
         """Return the encoded text. Raises Unserialisable for a value that would leave its segment."""
         text = serialise.path(parameter, value)
         plain = template.decoded(text) or ""
-        segments = plain.split("/") if self._is_multi(parameter) else [plain]
+        segments = plain.split("/") if parameter.multi_segment else [plain]
         if plain == "" or "" in segments:
             raise Unserialisable("would leave a path segment empty" + _slash_hint(plain))
         for segment in segments:
@@ -238,9 +238,6 @@ class _Draft:
                     f"contains {reason}, which would reach another path; give the plain value of one segment"
                 )
         return text
-
-    def _is_multi(self, parameter: Parameter) -> bool:
-        return parameter.multi_segment
 
     def _body_type(self) -> str | None:
         if self.arguments.body is NO_BODY:
@@ -274,14 +271,9 @@ def _default(parameter: Parameter, schemas: Mapping[str, Schema]) -> Json:
     return next((p["default"] for p in inputs.parts(parameter.schema, schemas) if "default" in p), None)
 
 
-def _parsed(operation: Operation) -> template.Template:
-    multi = frozenset(p.name for p in operation.parameters if p.location == "path" and p.multi_segment)
-    return template.parse(operation.path, multi)
-
-
 def _url(operation: Operation, draft: _Draft, base_url: str) -> str:
     base = match.base(base_url)
-    parsed = _parsed(operation)
+    parsed = match.template_of(operation)
     missing = [name for name in parsed.names if name not in draft.path]
     if missing:
         raise RequestRefused(f"the path {operation.path} has a place {{{missing[0]}}} that no parameter fills")
@@ -294,7 +286,7 @@ def _check_url(url: str, operation: Operation, base_url: str) -> None:
     if len(url) > MAX_URL:
         raise RequestRefused(f"the URL has {len(url)} characters; the limit is {MAX_URL}")
     segments = match.segments_of(url, match.base(base_url))
-    if segments is None or template.match(_parsed(operation), segments) is None:
+    if segments is None or template.match(match.template_of(operation), segments) is None:
         raise RequestRefused(f"the arguments make a URL that is not {operation.method} {operation.path}")
 
 

@@ -79,6 +79,8 @@ def path(parameter: Parameter, value: Json) -> str:
     """Return the percent-encoded text that replaces the placeholder (styles simple, label and matrix)."""
     if parameter.content_type is not None:
         return _encoded(_content(parameter, value))
+    if isinstance(value, list | Mapping) and not any(True for _ in _flat(value)):
+        return ""
     safe = _MULTI_SEGMENT_SAFE if parameter.multi_segment else ""
     name = _name(parameter.name)
     if parameter.style == "matrix":

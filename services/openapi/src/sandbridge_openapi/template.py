@@ -7,7 +7,7 @@ segment, and fixed query pairs at its end. A fragment is never sent and is dropp
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
@@ -37,9 +37,12 @@ Segment: TypeAlias = tuple[Piece, ...]
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A parsed path template. `segments` is what stands between the slashes; `query` are its fixed pairs, encoded."""
+    """A parsed path template: what stands between the slashes, and its fixed query pairs, encoded."""
 
     segments: tuple[Segment, ...]
+    """Fixed text is encoded here, as it is sent."""
+    plain: tuple[Segment, ...]
+    """The same with fixed text decoded, as it is compared."""
     query: tuple[str, ...] = ()
 
     @property
@@ -64,24 +67,26 @@ def parse(text: str, multi_segment: frozenset[str] = frozenset()) -> Template:
     path, _, query = sent.partition("?")
     segments = tuple(_segment(raw, multi_segment) for raw in path.removeprefix("/").split("/"))
     fixed = tuple(quote(pair, safe=_QUERY_SAFE) for pair in query.split("&") if pair)
-    return Template(segments, fixed)
+    return Template(segments, tuple(_decoded_text(segment) for segment in segments), fixed)
 
 
 def match(template: Template, segments: Sequence[str]) -> Mapping[str, str] | None:
-    """Return the placeholders' decoded values if the path made of these encoded `segments` has this template's shape.
+    """Return the placeholders' values if the path made of these decoded `segments` has this template's shape.
 
-    Fixed text must agree exactly (after decoding), a placeholder takes one character or more, a name that
-    occurs twice must take the same value twice. Time is linear in the path's length.
+    Fixed text must agree exactly, a placeholder takes one character or more, a name that occurs twice must take the
+    same value twice. Time is linear in the path's length.
     """
+    if len(segments) == len(template.plain):
+        return _match_each(template.plain, segments)
     if not template.has_multi:
-        return _match_each(template.segments, segments) if len(segments) == len(template.segments) else None
-    at = next(i for i, s in enumerate(template.segments) if any(isinstance(p, Placeholder) and p.multi for p in s))
-    after = len(template.segments) - at - 1
+        return None
+    at = next(i for i, s in enumerate(template.plain) if any(isinstance(p, Placeholder) and p.multi for p in s))
+    after = len(template.plain) - at - 1
     if len(segments) < at + 1 + after:
         return None
     end = len(segments) - after
     joined = [*segments[:at], "/".join(segments[at:end]), *segments[end:]]
-    return _match_each(template.segments, joined)
+    return _match_each(template.plain, joined)
 
 
 def specificity(template: Template) -> tuple[int, ...]:
@@ -92,7 +97,7 @@ def specificity(template: Template) -> tuple[int, ...]:
 def unsafe_segment(segment: str) -> str | None:
     """Say what makes a decoded path segment unsafe to send, or None.
 
-    Refused are dot segments (also after further decoding, before a `;`, or behind a backslash), slashes and control
+    Refused are dot segments (also after further decoding, or before a `;`), slashes, backslashes and control
     characters: a server or proxy may read them as another path (RFC 3986 section 5.2.4).
     """
     text = segment
@@ -100,8 +105,8 @@ def unsafe_segment(segment: str) -> str | None:
         if any(part.partition(";")[0] in {".", ".."} for part in re.split(r"[/\\]", text)):
             return "a '.' or '..' segment"
         text = unquote(text)
-    if "/" in segment:
-        return "a '/'"
+    if "/" in segment or "\\" in segment:
+        return "a slash"
     if _CONTROL.search(segment):
         return "a control character"
     return None
@@ -129,6 +134,10 @@ def _segment(raw: str, multi_segment: frozenset[str]) -> Segment:
     return tuple(piece for piece in pieces if piece != "")
 
 
+def _decoded_text(segment: Segment) -> Segment:
+    return tuple(unquote(piece) if isinstance(piece, str) else piece for piece in segment)
+
+
 def _filled(piece: Piece, values: Mapping[str, str]) -> str:
     return piece if isinstance(piece, str) else values[piece.name]
 
@@ -145,8 +154,7 @@ def _rank(segment: Segment) -> int:
 def _match_each(template: Sequence[Segment], segments: Sequence[str]) -> Mapping[str, str] | None:
     values: dict[str, str] = {}
     for pieces, segment in zip(template, segments, strict=True):
-        text = decoded(segment)
-        taken = None if text is None else _match_one(pieces, text)
+        taken = _match_one(pieces, segment)
         if taken is None:
             return None
         for name, value in taken:
@@ -157,6 +165,11 @@ def _match_each(template: Sequence[Segment], segments: Sequence[str]) -> Mapping
 
 def _match_one(pieces: Segment, text: str) -> list[tuple[str, str]] | None:
     """Match leftmost first; the last fixed text is anchored at the end, so one pass decides."""
+    if len(pieces) == 1:
+        piece = pieces[0]
+        if isinstance(piece, str):
+            return [] if piece == text else None
+        return [(piece.name, text)] if text else None
     taken: list[tuple[str, str]] = []
     open_name: str | None = None
     for index, piece in enumerate(pieces):
@@ -168,13 +181,13 @@ def _match_one(pieces: Segment, text: str) -> list[tuple[str, str]] | None:
                 text = text[1:]
             open_name = piece.name
             continue
-        at = _find(unquote(piece), text, anchored=open_name is None, last=index == len(pieces) - 1)
+        at = _find(piece, text, anchored=open_name is None, last=index == len(pieces) - 1)
         if at is None:
             return None
         if open_name is not None:
             taken.append((open_name, text[:at]))
             open_name = None
-        text = text[at + len(unquote(piece)) :]
+        text = text[at + len(piece) :]
     if open_name is not None:
         return [*taken, (open_name, text)] if text else None
     return None if text else taken
@@ -187,8 +200,3 @@ def _find(literal: str, text: str, *, anchored: bool, last: bool) -> int | None:
         return len(text) - len(literal) if text.endswith(literal) and len(text) > len(literal) else None
     at = text.find(literal, 1)
     return at if at >= 0 else None
-
-
-def placeholders(template: Template) -> Iterator[Placeholder]:
-    """Yield the placeholders in order."""
-    return (piece for segment in template.segments for piece in segment if isinstance(piece, Placeholder))
