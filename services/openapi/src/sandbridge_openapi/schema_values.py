@@ -81,7 +81,10 @@ def type_of(value: Json) -> tuple[str | list[str] | None, str | None]:
 
 def distinct(values: list[Any]) -> list[Any]:
     """Return `values` without repetitions as JSON compares them, in their order; true and 1 are different."""
-    return list({json_key(value): value for value in reversed(values)}.values())[::-1]
+    kept: dict[object, Any] = {}
+    for value in values:
+        kept.setdefault(json_key(value), value)
+    return list(kept.values())
 
 
 def json_key(value: Json) -> object:

@@ -64,7 +64,9 @@ class SchemaReader:
             out["items"] = True
         if "discriminator" in out and ("oneOf" in out or "anyOf" in out):
             self._unions.append(out)
-        return nullable(out) if raw.get("nullable") is True or raw.get("x-nullable") is True else out
+        if raw.get("nullable") is True or raw.get("x-nullable") is True:
+            return nullable(out)
+        return out or True
 
     def reference(self, reference: str) -> str:
         """Return `reference` in the form `#/$defs/NAME`. Raises Unresolvable."""
