@@ -117,15 +117,10 @@ def _words(text: str) -> Iterator[str]:
     """Yield the runs of characters that may stand in an identifier; `_` and `$` separate words too."""
     # Compatibility forms (full-width letters, ligatures) become the letters they stand for, so that two names
     # cannot differ by those alone.
-    word = ""
-    for character in unicodedata.normalize("NFKC", text[: 20 * SEGMENT_LIMIT]):
-        if character != "_" and f"a{character}".isidentifier():
-            word += character
-        elif word:
-            yield word
-            word = ""
-    if word:
-        yield word
+    normal = unicodedata.normalize("NFKC", text[: 20 * SEGMENT_LIMIT])
+    kept = "".join(c if c != "_" and f"a{c}".isidentifier() else " " for c in normal)
+    # A word of combining marks alone has nothing to stand on.
+    return (word for word in kept.split() if any(c.isalnum() for c in word))
 
 
 def _lower_first(word: str) -> str:
@@ -190,5 +185,5 @@ def _ratio(matcher: SequenceMatcher[str], text: str) -> float:
 
 
 def _humps(name: str) -> Iterator[str]:
-    """Yield the words of a dotted camelCase name, in lower case."""
-    return (word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\dA-Z_]+|\d+", name))
+    """Yield the words of a dotted camelCase name, in lower case and without the plural's `s`."""
+    return (word.lower().removesuffix("s") for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\dA-Z_]+|\d+", name))
