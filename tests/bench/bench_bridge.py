@@ -35,7 +35,7 @@ async def one_round() -> tuple[float, float]:
     async with connected() as (client, api):
         headers = {"authorization": f"Bearer {api.key}"}
         async with httpx2.AsyncClient(trust_env=False, headers=headers) as http:
-            first = (await http.get(f"{api.url}/orders", params={"per_page": 1})).json()[0]["id"]
+            first = (await http.get(f"{api.url}/orders", params={"per_page": 1})).json()["items"][0]["id"]
             for _ in range(RUNS):
                 empty = (await execute(client, SCRIPT.format(calls=0, order=repr(first))))["duration_ms"]
                 full = (await execute(client, SCRIPT.format(calls=CALLS, order=repr(first))))["duration_ms"]

@@ -16,7 +16,7 @@ from served_sandbridge import Served, orders_arguments, served_http
 
 from orders_service.process import OrdersApi
 
-SCRIPT = "const {data} = await api.orders.list({query: {per_page: 3}}); console.log('three'); return data.length"
+SCRIPT = "const {data} = await api.orders.list({query: {per_page: 3}}); console.log('three'); return data.items.length"
 
 
 @pytest.fixture(scope="module")

@@ -130,15 +130,15 @@ def test_an_http_error_is_a_value_not_an_exception(run_script: RunScript) -> Non
 
     assert ran.json["result"] == [None, 404, 404]
     assert [(call["operation"], call["status"], call["decision"]) for call in ran.json["calls"]] == [
-        ("api:orders.get", 404, "allow")
+        ("api:orders.get", 404, "allowed")
     ]
 
 
 def test_calls_in_parallel_all_arrive(run_script: RunScript) -> None:
     ran = run_script(
         "const {data} = await api.orders.list({query: {per_page: 20}});"
-        "const all = await Promise.all(data.map(o => api.orders.get({path: {order_id: o.id}})));"
-        "return all.every((r, i) => r.data.id === data[i].id) && all.length"
+        "const all = await Promise.all(data.items.map(o => api.orders.get({path: {order_id: o.id}})));"
+        "return all.every((r, i) => r.data.id === data.items[i].id) && all.length"
     )
 
     assert ran.json["result"] == 20
@@ -160,7 +160,7 @@ def test_fetch_reaches_the_apis_own_operations_and_nothing_else(
     run_script: RunScript, shared_orders: OrdersApi
 ) -> None:
     ran = run_script(
-        f"const r = await fetch('{shared_orders.url}/orders?per_page=1'); const ours = (await r.json()).length;"
+        f"const r = await fetch('{shared_orders.url}/orders?per_page=1'); const ours = (await r.json()).items.length;"
         "const refused = [];"
         "for (const url of ['http://127.0.0.1:1/', 'https://example.com/', 'http://169.254.169.254/latest/']) {"
         "  try { await fetch(url) } catch (e) { refused.push(e.code) } }"
