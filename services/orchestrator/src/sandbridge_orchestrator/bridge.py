@@ -252,6 +252,8 @@ class ApiCall:
                 raise fail(Code.DENIED_BY_POLICY, f"{leg.key} is denied: {reason}")
             case Hold(reason=reason) if not answered_before:
                 self.entry.decision = HELD
+                # At once, so that no call that waits for its turn is sent after the hold.
+                self.bridge.ending = True
                 raise CallHeld(Question(leg.key, leg.request.method, leg.shown_path, reason))
             case Allow(rule=rule):
                 self.entry.decision, self.entry.rule = ALLOWED, rule
@@ -287,6 +289,7 @@ class ApiCall:
 
     def _still_wanted(self) -> None:
         if self.bridge.ending:
+            self.entry.decision = Code.CANCELLED.value
             raise fail(Code.CANCELLED, "The run ended before this call was sent.")
 
     async def _send(self, leg: Leg, placed: Placed, addresses: tuple[str, ...], room: Room) -> Received:
