@@ -157,4 +157,5 @@ def _keep(kept: dict[Any, Any], key: Any, value: Any, *, most: int) -> None:
 def _entries(documents: Mapping[str, Document], listed: Sequence[Listed]) -> Iterator[Entry]:
     seen = {api: SchemaWords(document.schemas) for api, document in documents.items()}
     for one in listed:
-        yield entry_of(one.operation, documents[one.api], seen[one.api], one.api)
+        names = (one.api, documents[one.api].title) if len(documents) > 1 else ()
+        yield entry_of(one.operation, seen[one.api], names)

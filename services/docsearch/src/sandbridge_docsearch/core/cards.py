@@ -6,6 +6,7 @@ could not see.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -49,8 +50,11 @@ DETAILS: Mapping[Level, Detail] = {
     Level.BARE: Detail(0, 0, 10, 4, 0, Limits(depth=1, members=12, values=6, text=0)),
 }
 
+_LINK = re.compile(r"!?\[([^\]\[]*)\]\([^()\s]*(?:\s[^()]*)?\)")
+_BLOCK_MARK = re.compile(r"^[ \t]*(?:#{1,6}|>|\[![A-Z]+\])[ \t]*(?:\[![A-Z]+\])?[ \t]*", re.MULTILINE)
 SUMMARY = 200
 PATH = 300
+_ERROR_NOTE = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,11 @@ class Made:
     uses: tuple[Use, ...]
 
 
+def prose(text: str, most: int) -> str:
+    """Return a description on one line: links keep their words, Markdown's block marks go."""
+    return plain_text(_BLOCK_MARK.sub("", _LINK.sub(r"\1", text[: most * 8])), most) if most else ""
+
+
 def line_of(one: Listed) -> dict[str, str]:
     """Return the operation as one line of a list: id, call, summary."""
     return {"id": one.id, "call": signature(one.operation, one.root), "summary": summary_of(one.operation)}
@@ -69,7 +78,7 @@ def line_of(one: Listed) -> dict[str, str]:
 def summary_of(operation: Operation) -> str:
     """Return what the operation does in one sentence of the document; its method and path where there is none."""
     text = operation.summary or operation.description.strip().split("\n", 1)[0]
-    return plain_text(text, SUMMARY) or plain_text(f"{operation.method} {operation.path}", SUMMARY)
+    return prose(text, SUMMARY) or plain_text(f"{operation.method} {operation.path}", SUMMARY)
 
 
 def card_of(one: Listed, names: TypeNames, level: Level) -> Made:
@@ -97,7 +106,7 @@ def card_of(one: Listed, names: TypeNames, level: Level) -> Made:
 
 
 def _description(operation: Operation, most: int) -> str:
-    text = plain_text(operation.description, most) if most else ""
+    text = prose(operation.description, most)
     return "" if text == summary_of(operation) else text
 
 
@@ -136,7 +145,7 @@ def _parameter(
         said.append("deprecated")
     if said:
         found["notes"] = "; ".join(said)
-    if detail.note and (text := plain_text(parameter.description, detail.note)):
+    if text := prose(parameter.description, detail.note):
         found["description"] = text
     return found
 
@@ -157,7 +166,7 @@ def _body(operation: Operation, names: TypeNames, detail: Detail, uses: dict[Use
     }
     if others := [plain_text(m.content_type, 100) for m in body.media if m is not media]:
         found["also"] = others[:6]
-    if detail.note and (text := plain_text(body.description, detail.note)):
+    if text := prose(body.description, detail.note):
         found["description"] = text
     return found
 
@@ -179,11 +188,8 @@ def _responses(
         if response.media:
             media = preferred(response.media)
             entry |= _answer(media, names, limits, uses)
-        text = plain_text(response.description, detail.note or 60)
-        if text and response.status[:1] != "4":
+        if text := prose(response.description, _ERROR_NOTE if _is_error(response) else detail.note or _ERROR_NOTE):
             entry["description"] = text
-        elif text:
-            entry["description"] = plain_text(text, 60)
         same = next((e for e in found if _shape(e) == _shape(entry) and "type" in e and _is_error(response)), None)
         if same is not None:
             same["status"] += f", {entry['status']}"

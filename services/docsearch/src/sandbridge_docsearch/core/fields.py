@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
 from sandbridge_docsearch.core.index import Entry
 from sandbridge_docsearch.core.words import STOP_WORDS, words
-from sandbridge_openapi.model import Document, Operation, Response, Schema
+from sandbridge_openapi.model import Operation, Response, Schema
 
 WEIGHTS: Mapping[str, float] = {
     "name": 2.0,
@@ -96,19 +96,22 @@ def _children(schema: Mapping[str, Any], properties: Mapping[str, Any]) -> Itera
             yield schema[keyword], 1
 
 
-def entry_of(operation: Operation, document: Document, seen: SchemaWords, api: str) -> Entry:
-    """Return what the index needs to know. Deep paths and deprecated operations count a little less."""
+def entry_of(operation: Operation, seen: SchemaWords, api: Sequence[str]) -> Entry:
+    """Return what the index needs to know. Deep paths and deprecated operations count a little less.
+
+    `api` are names of the API; give them only where there are several, else they match everything.
+    """
     title = words(operation.summary or operation.operation_id or operation.call)
     depth = min(operation.path.count("/"), _DEEPEST)
     return Entry(
-        passages=_passages(operation, document, seen, api),
+        passages=_passages(operation, seen, api),
         title=[word for word in title if word not in STOP_WORDS][:_TITLE_WORDS],
         prior=(1 - _DEPTH_PENALTY * depth) * (_DEPRECATED if operation.deprecated else 1.0),
         method=operation.method,
     )
 
 
-def _passages(operation: Operation, document: Document, seen: SchemaWords, api: str) -> dict[str, list[list[str]]]:
+def _passages(operation: Operation, seen: SchemaWords, api: Sequence[str]) -> dict[str, list[list[str]]]:
     params = operation.parameters
     body_names, body_values = _body_words(operation, seen)
     answer = [name for r in operation.responses if r.status[:1] in _SUCCESS for name in _answer_names(r, seen)]
@@ -126,7 +129,7 @@ def _passages(operation: Operation, document: Document, seen: SchemaWords, api: 
         "values": [*(v for p in params for v in seen.of(p.schema)[1]), *body_values],
         "answer": list(dict.fromkeys(answer))[:_MOST_NAMES],
         "notes": [p.description[:_NOTE_CHARS] for p in params],
-        "api": [api, document.title],
+        "api": list(api),
     }
     return {name: [found for text in passages if (found := words(text))] for name, passages in texts.items()}
 

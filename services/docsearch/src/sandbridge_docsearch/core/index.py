@@ -129,7 +129,7 @@ class _Builder:
         self.priors.append(entry.prior)
         self.methods.append(entry.method)
         for field, texts in entry.passages.items():
-            for text in texts:
+            for text in filter(None, texts):
                 numbered = array("I", [self._number(word) for word in text])
                 passages.append((field, numbered))
                 self.totals[field] += len(numbered)
