@@ -55,9 +55,9 @@ class Ports:
     sender: HttpSender
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class RunContext:
-    """What is the same for every call of one run."""
+    """What is the same for every call of one run. Never printed: it holds secrets."""
 
     run_id: str
     caller: Caller
@@ -123,6 +123,11 @@ class Bridge:
             raise
         except CallHeld:
             call.entry.outcome = Code.APPROVAL_REQUIRED.value
+            raise
+        except Replayed:
+            raise
+        except Exception:
+            call.entry.outcome = Code.SANDBOX_LOST.value
             raise
         except asyncio.CancelledError:
             self.context.ledger.stop(call.entry)

@@ -181,15 +181,21 @@ class Audit(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Outgoing:
-    """One request on its way. `addresses` have been judged; the connection goes to one of them, in this order."""
+    """One request on its way, with its credential; prints without it.
+
+    `addresses` have been judged; the connection goes to one of them, in this order.
+    """
 
     request: Request
     origin: Origin
     addresses: tuple[str, ...]
     timeout_s: float
     """For the whole exchange, body included."""
+
+    def __repr__(self) -> str:
+        return f"<{self.request.method} to {self.origin}>"
 
 
 class Unreachable(Exception):

@@ -58,7 +58,7 @@ _MESSAGE_CHARS = 4_000
 _PROGRESS_WAITING = 32
 
 
-@dataclass(kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True, repr=False)
 class Orchestrator:
     """Searches and runs scripts for callers. The functions at the end are its clocks and its randomness."""
 
@@ -83,7 +83,7 @@ class Orchestrator:
     random_bytes: Callable[[int], bytes] = secrets.token_bytes
     _catalogue: Catalogue = field(init=False)
     _budget: ByteBudget = field(init=False)
-    _fingerprint_key: bytes = field(init=False, repr=False)
+    _fingerprint_key: bytes = field(init=False)
 
     def __post_init__(self) -> None:
         self._catalogue = catalogue_of(self.apis)
