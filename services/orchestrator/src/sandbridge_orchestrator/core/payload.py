@@ -6,7 +6,7 @@ Reading trusts nothing: ranges, paths and JSON come from the script's sandbox.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from sandbridge_kit.errors import Code, fail
@@ -77,9 +77,7 @@ def _not_json(_: str) -> NoReturn:
 
 
 def _read_json(payload: Mapping[str, Any], body: bytes) -> BodyValue:
-    places = payload.get("binary") or ()
-    if not isinstance(places, Sequence) or len(places) > _BINARY_LEAVES:
-        raise _invalid(f"A body can hold at most {_BINARY_LEAVES} binary values.")
+    places = _members(payload.get("binary", []), _BINARY_LEAVES, "binary values")
     text = _slice(payload["at"], body) if "at" in payload else body
     value = read_json(text)
     for place in places:
@@ -106,9 +104,7 @@ def _placed(value: Json, path: object, leaf: Binary) -> Json:
 
 
 def _read_form(payload: Mapping[str, Any], body: bytes) -> Form:
-    parts = payload.get("parts")
-    if not isinstance(parts, list) or len(parts) > _FORM_PARTS:
-        raise _invalid(f"A form can hold at most {_FORM_PARTS} parts.")
+    parts = _members(payload.get("parts"), _FORM_PARTS, "form parts")
     return Form(tuple(_form_part(part, body) for part in parts))
 
 
@@ -118,6 +114,12 @@ def _form_part(part: Mapping[str, Any], body: bytes) -> FormPart:
     if part.get("file"):
         return FormPart(name, Binary(data, _text(part, "name"), _text(part, "mime")))
     return FormPart(name, _decoded(data))
+
+
+def _members(value: object, most: int, what: str) -> list[Mapping[str, Any]]:
+    if not isinstance(value, list) or len(value) > most or not all(isinstance(member, Mapping) for member in value):
+        raise _invalid(f"A body can hold at most {most:,} {what}, each with its place.")
+    return value
 
 
 def _slice(at: object, body: bytes) -> bytes:

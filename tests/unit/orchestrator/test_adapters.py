@@ -1,0 +1,192 @@
+"""Places in the queue, kept results, the audit trail, bytes in flight."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sandbridge_kit.errors import Code, SandbridgeError
+from sandbridge_kit.identity import LOCAL_CALLER, Caller
+from sandbridge_orchestrator.adapters.admission import Slots
+from sandbridge_orchestrator.adapters.audit import JsonAudit, open_audit_file
+from sandbridge_orchestrator.adapters.credentials import StaticKeys
+from sandbridge_orchestrator.adapters.results import MemoryResults
+from sandbridge_orchestrator.budget import ByteBudget, Room
+from sandbridge_orchestrator.ports import Kept, ToolAudit
+
+
+async def test_places_are_given_in_the_order_of_the_queue() -> None:
+    slots, order = Slots(1, queue=3), []
+
+    async def run(name: str) -> None:
+        async with slots.admit(LOCAL_CALLER):
+            order.append(name)
+            await asyncio.sleep(0)
+
+    await asyncio.gather(*(run(name) for name in "abcd"))
+
+    assert order == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize(("queue", "timeout_ms", "told"), [(0, 30_000, "queue is full"), (1, 10, "within 0.01 s")])
+async def test_who_cannot_wait_is_told_when_to_come_back(queue: int, timeout_ms: int, told: str) -> None:
+    slots = Slots(1, queue=queue, queue_timeout_ms=timeout_ms)
+
+    async with slots.admit(LOCAL_CALLER):
+        with pytest.raises(SandbridgeError) as error:
+            async with slots.admit(LOCAL_CALLER):
+                pytest.fail("there is no second place")
+
+    failure = error.value.failure
+    assert (failure.code, told in failure.message, failure.retry_after_ms) == (Code.AT_CAPACITY, True, 1_000)
+
+
+async def test_no_place_is_lost_when_waiting_runs_are_cancelled() -> None:
+    slots = Slots(2, queue=100)
+
+    async def run() -> None:
+        async with slots.admit(LOCAL_CALLER):
+            await asyncio.sleep(0.001)
+
+    tasks = [asyncio.create_task(run()) for _ in range(60)]
+    await asyncio.sleep(0.002)
+    for task in tasks[::3]:
+        task.cancel()
+    await asyncio.wait(tasks)
+
+    async with slots.admit(LOCAL_CALLER), slots.admit(LOCAL_CALLER):
+        pass
+
+
+async def test_a_kept_result_opens_for_its_owner_alone(tmp_path: Path) -> None:
+    results = MemoryResults()
+    handle = await results.keep(LOCAL_CALLER, b"data", mime="text/plain", name="n")
+
+    other = Caller("local", "other", "local")
+    assert await results.get(LOCAL_CALLER, handle) == Kept(handle, "text/plain", b"data", "n")
+    assert [await results.get(caller, h) for caller, h in ((other, handle), (LOCAL_CALLER, "../x"))] == [None, None]
+    results.close()
+
+
+async def test_the_oldest_results_of_an_owner_go_first() -> None:
+    now = [0.0]
+    results = MemoryResults(now_ms=lambda: now[0], most=3, most_bytes=100, life_ms=50)
+    other = Caller("local", "other", "local")
+    theirs = await results.keep(other, b"x" * 90, mime="a/b")
+    handles = [await results.keep(LOCAL_CALLER, b"x" * size, mime="a/b") for size in (10, 10, 10, 10, 85)]
+
+    alive = [await results.get(LOCAL_CALLER, handle) is not None for handle in handles]
+    assert (alive, await results.get(other, theirs) is not None) == ([False, False, False, True, True], True)
+    now[0] = 51.0
+    assert await results.get(LOCAL_CALLER, handles[4]) is None
+    results.close()
+
+
+async def test_kept_data_lies_in_a_private_directory_that_is_removed_at_the_end() -> None:
+    results = MemoryResults()
+    await results.keep(LOCAL_CALLER, b"data", mime="a/b")
+    directory = results._directory
+    assert directory is not None
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+
+    results.close()
+
+    assert not directory.exists()
+
+
+def tool_audit(**changes: Any) -> ToolAudit:
+    members: dict[str, Any] = {
+        "tool": "execute",
+        "caller": LOCAL_CALLER,
+        "transport": "stdio",
+        "outcome": "returned",
+        "duration_ms": 1.23456,
+        **changes,
+    }
+    return ToolAudit(**members)
+
+
+async def test_a_record_is_one_line_whatever_it_holds() -> None:
+    stream = io.StringIO()
+    nasty = 'a"\n{"event": "forged"}\r\x1b[31m\x7f\u2028é\ud800'
+
+    await JsonAudit(stream, now=lambda: "T").write(tool_audit(code=nasty))
+
+    text = stream.getvalue()
+    assert (text.count("\n"), text.isascii(), [c for c in text[:-1] if not c.isprintable()]) == (1, True, [])
+    assert json.loads(text) == {
+        "time": "T",
+        "event": "tool_call",
+        "issuer": "local",
+        "sub": "local",
+        "client": "local",
+        "tool": "execute",
+        "transport": "stdio",
+        "outcome": "returned",
+        "duration_ms": 1.235,
+        "code": nasty,
+        "bytes_out": 0,
+        "calls": 0,
+    }
+
+
+class FullDisk(io.StringIO):
+    full = True
+
+    def write(self, text: str) -> int:
+        if self.full:
+            raise OSError(28, "No space left on device")
+        return super().write(text)
+
+
+async def test_a_trail_that_cannot_be_written_is_unavailable_until_it_can() -> None:
+    stream = FullDisk()
+    audit = JsonAudit(stream)
+
+    await audit.ready()
+    for attempt in (audit.write(tool_audit()), audit.ready()):
+        with pytest.raises(SandbridgeError) as error:
+            await attempt
+        assert error.value.failure.code == Code.AUDIT_UNAVAILABLE
+    stream.full = False
+    await audit.ready()
+
+
+def test_an_audit_file_is_appended_to_and_private(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    for text in ("a\n", "b\n"):
+        with open_audit_file(path) as stream:
+            stream.write(text)
+
+    assert (path.read_text(encoding="utf-8"), stat.S_IMODE(path.stat().st_mode)) == ("a\nb\n", 0o600)
+
+
+async def test_static_keys_print_nothing() -> None:
+    keys = StaticKeys({"a": "s3cr3t-key"})
+
+    credential = await keys.credential_for(LOCAL_CALLER, "a", "https://h")
+    assert "s3cr3t" not in repr([keys, credential])
+    assert (await keys.credential_for(LOCAL_CALLER, "b", "https://h"), keys.standing()) == (None, ("s3cr3t-key",))
+
+
+async def test_bytes_in_flight_are_given_in_order_and_all_come_back() -> None:
+    budget, order = ByteBudget(10), []
+
+    async def hold(name: str, amount: int) -> None:
+        async with Room(budget) as room:
+            await room.swap(amount)
+            order.append(name)
+            await asyncio.sleep(0)
+
+    tasks = [asyncio.create_task(hold(name, size)) for name, size in (("a", 8), ("b", 8), ("c", 2), ("d", 99))]
+    await asyncio.sleep(0)
+    tasks[1].cancel()
+    await asyncio.wait(tasks)
+
+    assert (order, budget.free) == (["a", "c", "d"], 10)
