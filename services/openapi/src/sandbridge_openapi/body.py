@@ -48,6 +48,8 @@ def encode(body: Body | None, value: BodyValue, *, wanted: str | None, schemas: 
             return NOTHING
         what = explain.expected(body.media[0].schema, schemas)
         raise InvalidArguments((Problem("body", f"missing; it is {what}, sent as {body.media[0].content_type}"),))
+    if validate.too_deep(value):
+        raise InvalidArguments((Problem("body", f"deeper than {validate.MAX_DEPTH} levels"),))
     documented, content_type = media_types.choose(body.media, value, wanted=wanted, schemas=schemas)
     try:
         return _ENCODERS[media_types.kind(content_type)](_Job(documented, content_type, value, schemas))

@@ -278,6 +278,8 @@ class _Answer:
         first = 0 if self._is_from_zero(place) else 1
         if not self.items or (pages is not None and current + 1 - first >= pages):
             return None
+        if pages is not None:
+            return paging.with_value(self.arguments, place, current + 1)
         size, total = self._size(), self._total()
         if total is not None and size and (current + 1 - first) * size >= total:
             return None

@@ -76,15 +76,15 @@ def match(template: Template, segments: Sequence[str]) -> Mapping[str, str] | No
     Fixed text must agree exactly, a placeholder takes one character or more, a name that occurs twice must take the
     same value twice. Time is linear in the path's length.
     """
-    if len(segments) == len(template.plain):
-        return _match_each(template.plain, segments)
     if not template.has_multi:
-        return None
+        return _match_each(template.plain, segments) if len(segments) == len(template.plain) else None
     at = next(i for i, s in enumerate(template.plain) if any(isinstance(p, Placeholder) and p.multi for p in s))
     after = len(template.plain) - at - 1
     if len(segments) < at + 1 + after:
         return None
     end = len(segments) - after
+    if "" in segments[at:end]:
+        return None
     joined = [*segments[:at], "/".join(segments[at:end]), *segments[end:]]
     return _match_each(template.plain, joined)
 

@@ -30,6 +30,7 @@ _INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,300})")
 _DECIMAL = re.compile(r"-?(0|[1-9][0-9]{0,300})\.[0-9]{0,300}[1-9]")
 
 
+_CONTAINERS = (Mapping, list, tuple)
 _KINDS = jsonschema_rs.ValidationErrorKind
 
 
@@ -117,6 +118,17 @@ def check(value: Json, schema: Schema, schemas: Mapping[str, Schema], *, where: 
     errors = _without_echoes(checker.errors(value))
     problems = (problem for error in errors for problem in explain.problems(error, checker.schema_at, where))
     return Checked(value, tuple(_unique(problems)))
+
+
+def too_deep(value: Json) -> bool:
+    """True where lists and objects are nested more than `MAX_DEPTH` levels. Takes values of any depth."""
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        containers = [item for item in level if isinstance(item, _CONTAINERS)]
+        if not containers:
+            return False
+        level = [inner for one in containers for inner in (one.values() if isinstance(one, Mapping) else one)]
+    return True
 
 
 def _clean(value: Json, depth: int) -> Json:

@@ -1,0 +1,320 @@
+"""Checking values before they are sent: what is refused and in which words, and what is taken all the same."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sandbridge_openapi import explain, inputs, validate
+from sandbridge_openapi.errors import Problem
+from sandbridge_openapi.model import Schema
+
+
+def checked(value: Any, schema: Schema, *, textual: bool = False, **schemas: Schema) -> Any:
+    """The value that would be sent, or the problems as `where: message` texts."""
+    sent, problems = validate.check(value, schema, schemas, where="body", textual=textual)
+    return [f"{problem.where}: {problem.message}" for problem in problems] if problems else sent
+
+
+ANIMAL = {
+    "oneOf": [
+        {"type": "object", "properties": {"kind": {"const": "cat"}, "lives": {"type": "integer"}}},
+        {"type": "object", "properties": {"kind": {"const": "dog"}, "bark": {"type": "boolean"}}},
+    ],
+    "discriminator": {"propertyName": "kind"},
+}
+RANGE_OR_NUMBER = {
+    "anyOf": [
+        {"type": "object", "properties": {"gt": {"type": "integer"}}, "required": ["gt"]},
+        {"type": "integer"},
+    ]
+}
+TREE = {
+    "type": "object",
+    "properties": {"kids": {"type": "array", "items": {"$ref": "#/$defs/Tree"}}, "n": {"type": "integer"}},
+}
+
+REFUSED = [
+    pytest.param(200, {"type": "integer", "maximum": 100}, "body: 200 is more than the maximum 100", id="maximum"),
+    pytest.param(0, {"minimum": 1}, "body: 0 is less than the minimum 1", id="minimum"),
+    pytest.param(0, {"exclusiveMinimum": 0}, "body: 0 is not more than 0", id="39"),
+    pytest.param(5, {"exclusiveMaximum": 5}, "body: 5 is not less than 5", id="exclusive-maximum"),
+    pytest.param(5, {"multipleOf": 2}, "body: 5 is not a multiple of 2", id="multiple"),
+    pytest.param("abcd", {"maxLength": 3}, 'body: "abcd" is longer than 3 characters', id="longer"),
+    pytest.param("", {"minLength": 1}, 'body: "" is shorter than 1 characters', id="shorter"),
+    pytest.param([], {"minItems": 1}, "body: has fewer than 1 items", id="few"),
+    pytest.param([1, 1], {"uniqueItems": True}, "body: has the same item twice", id="unique"),
+    pytest.param("x", {"pattern": "^[0-9]+$"}, 'body: "x" does not match the pattern ^[0-9]+$', id="pattern"),
+    pytest.param(2**70 + 1, {"maximum": 2**70}, f"body: {2**70 + 1} is more than the maximum {2**70}", id="big"),
+    pytest.param("x", {"type": "integer"}, 'body: should be an integer, not the string "x"', id="type"),
+    pytest.param(1.5, {"type": "integer"}, "body: should be an integer, not 1.5", id="fraction"),
+    pytest.param({}, {"type": ["string", "null"]}, "body: should be null or a string, not an object", id="types"),
+    pytest.param("c", {"enum": ["a", "b"]}, 'body: "c" is not one of "a", "b"', id="enum"),
+    pytest.param("b", {"const": "a"}, 'body: "b" should be "a"', id="const"),
+    pytest.param(
+        {"items": [{"id": "a"}, {"id": 1}]},
+        {"properties": {"items": {"items": {"properties": {"id": {"type": "string"}}}}}},
+        "body.items[1].id: should be a string, not 1",
+        id="place",
+    ),
+    pytest.param(
+        {"a b": 1}, {"properties": {"a b": {"type": "null"}}}, 'body["a b"]: should be null, not 1', id="odd-name"
+    ),
+    pytest.param(
+        {},
+        {"type": "object", "required": ["at"], "properties": {"at": {"type": "string", "format": "date-time"}}},
+        "body.at: missing; it is a string (date-time)",
+        id="missing",
+    ),
+    pytest.param(
+        {"nam": 1},
+        {"type": "object", "properties": {"name": {}}, "additionalProperties": False},
+        "body.nam: unknown member; did you mean name? (known: name)",
+        id="unknown-member",
+    ),
+    pytest.param({"kind": "cow"}, ANIMAL, 'body.kind: "cow" is not one of "cat", "dog"', id="26-unknown-tag"),
+    pytest.param({"lives": 9}, ANIMAL, 'body.kind: missing; it is one of "cat", "dog"', id="26-no-tag"),
+    pytest.param(
+        {"kind": "cat", "lives": "nine"},
+        ANIMAL,
+        'body.lives: should be an integer, not the string "nine"',
+        id="26-branch",
+    ),
+    pytest.param({}, RANGE_OR_NUMBER, "body.gt: missing; it is an integer", id="union-one-branch"),
+    pytest.param(
+        True,
+        RANGE_OR_NUMBER,
+        "body: true fits none of the forms it may have: an object with gt or an integer",
+        id="union-no-branch",
+    ),
+    pytest.param(
+        {"kids": [{"n": "x"}]},
+        {"$ref": "#/$defs/Tree"},
+        'body.kids[0].n: should be an integer, not the string "x"',
+        id="1",
+    ),
+    pytest.param("{", {"type": "object"}, 'body: should be an object, not the string "{"', id="84-not-json"),
+    pytest.param("[1]", {"type": "object"}, 'body: should be an object, not the string "[1]"', id="84-other-container"),
+]
+
+
+@pytest.mark.parametrize(("value", "schema", "message"), REFUSED)
+def test_a_value_that_does_not_fit_is_refused_in_plain_words(value: Any, schema: Schema, message: str) -> None:
+    assert checked(value, schema, Tree=TREE) == [message]
+
+
+TAKEN = [
+    pytest.param(1, {"oneOf": [{"type": "number"}, {"type": "integer"}]}, id="27"),
+    pytest.param({"kind": "cat", "lives": 9, "new": True}, ANIMAL, id="24-unknown-members-are-forwarded"),
+    pytest.param(None, {"type": ["string", "null"], "enum": ["a"]}, id="null-beside-enum"),
+    pytest.param("2", {"type": "string", "enum": [1, 2]}, id="numbers-in-a-string-enum"),
+    pytest.param("not a date", {"type": "string", "format": "date"}, id="format"),
+    pytest.param("x", {"pattern": "(?=x)y"}, id="look-around"),
+    pytest.param("x", {"pattern": "("}, id="broken-pattern"),
+    pytest.param("x", {"pattern": "(a{1000}){1000}"}, id="pattern-too-large"),
+    pytest.param({"b": 1}, {"patternProperties": {"(?=x)": False}, "additionalProperties": False}, id="pattern-names"),
+    pytest.param({}, {"required": ["id"], "properties": {"id": {"readOnly": True}}}, id="87"),
+    pytest.param(
+        {}, {"allOf": [{"properties": {"id": {"readOnly": True}}}, {"required": ["id"]}]}, id="87-over-branches"
+    ),
+    pytest.param({}, {"required": ["t"], "properties": {"t": {"$ref": "#/$defs/ReadOnly"}}}, id="87-by-reference"),
+    pytest.param(
+        {"x": "a", "y": "b"},
+        {
+            "allOf": [
+                {"properties": {"x": {}}, "additionalProperties": False},
+                {"$ref": "#/$defs/Closed"},
+            ]
+        },
+        id="closed-branches",
+    ),
+    pytest.param("x", {"$ref": "#/$defs/Nowhere"}, id="dangling-reference"),
+    pytest.param(
+        1, {"type": "file", "minimum": "5", "enum": [], "required": True, "items": 3, "allOf": {}}, id="nonsense"
+    ),
+    pytest.param("a", {"not": {"oneOf": [{"const": "a"}, {"type": "string"}]}}, id="not-of-loosened"),
+    pytest.param("a", {"if": {"pattern": "(?=a)"}, "then": False}, id="if-of-loosened"),
+    pytest.param("bytes", {"type": "string", "format": "binary", "maxLength": 1}, id="binary-length"),
+    pytest.param({"a": {"n": 1}}, {"$ref": "#/$defs/odd name/~1%"}, id="odd-definition-name"),
+    pytest.param(0.29, {"multipleOf": 0.01}, id="decimal-multiple"),
+    pytest.param(10**400, {"type": "integer"}, id="huge"),
+]
+DEFINITIONS = {
+    "ReadOnly": {"type": "string", "readOnly": True},
+    "Closed": {"type": "object", "properties": {"y": {}}, "additionalProperties": False},
+    "odd name/~1%": {"type": "object"},
+}
+
+
+@pytest.mark.parametrize(("value", "schema"), TAKEN)
+def test_a_value_that_the_server_may_take_is_not_refused(value: Any, schema: Schema) -> None:
+    assert checked(value, schema, **DEFINITIONS) == value
+
+
+@pytest.mark.parametrize(
+    ("value", "schema"),
+    [
+        ("a", {"not": {"type": "string"}}),
+        ({}, {"if": {"type": "object"}, "then": {"required": ["a"]}}),
+        ({"c": 1}, {"allOf": [{"properties": {"a": {}}}], "unevaluatedProperties": False}),
+    ],
+)
+def test_conditions_that_nothing_loosens_hold(value: Any, schema: Schema) -> None:
+    assert checked(value, schema) != value
+
+
+MENDED = [
+    pytest.param("5", {"type": "integer"}, 5, id="integer"),
+    pytest.param("9007199254740993", {"type": "integer"}, 9007199254740993, id="73"),
+    pytest.param("0.5", {"type": "number"}, 0.5, id="number"),
+    pytest.param("true", {"type": "boolean"}, True, id="boolean"),
+    pytest.param(5, {"type": "string"}, "5", id="string"),
+    pytest.param(False, {"type": "string"}, "false", id="string-of-boolean"),
+    pytest.param(["1", 2], {"type": "array", "items": {"type": "integer"}}, [1, 2], id="items"),
+    pytest.param("3", {"type": "array", "items": {"type": "integer"}}, [3], id="list-of-one"),
+    pytest.param({"n": "1"}, {"properties": {"n": {"type": "integer"}}}, {"n": 1}, id="member"),
+    pytest.param("7", {"anyOf": [{"type": "integer"}, {"type": "null"}]}, 7, id="union"),
+    pytest.param("2", {"type": "integer", "enum": [1, 2]}, 2, id="enum"),
+    pytest.param('{"gt":1}', RANGE_OR_NUMBER, {"gt": 1}, id="union-json"),
+]
+
+
+@pytest.mark.parametrize(("value", "schema", "sent"), MENDED)
+def test_a_value_that_travels_as_text_may_have_the_type_of_the_same_text(value: Any, schema: Schema, sent: Any) -> None:
+    mended = checked(value, schema, textual=True)
+
+    assert (mended, type(mended)) == (sent, type(sent))
+
+
+@pytest.mark.parametrize(
+    ("value", "schema"),
+    [
+        ("05", {"type": "integer"}),
+        ("1e3", {"type": "integer"}),
+        ("+5", {"type": "integer"}),
+        ("0.50", {"type": "number"}),
+        ("True", {"type": "boolean"}),
+        ("", {"type": "integer"}),
+        ("5", {"type": "integer", "maximum": 4}),
+    ],
+)
+def test_text_that_would_change_on_the_way_is_refused(value: Any, schema: Schema) -> None:
+    assert checked(value, schema, textual=True) != value
+    assert validate.check(value, schema, {}, where="x", textual=True).problems
+
+
+@pytest.mark.parametrize("value", ["5", 5, "true"])
+def test_in_json_a_scalar_keeps_its_own_type(value: Any) -> None:
+    schema = {"type": "string"} if not isinstance(value, str) else {"type": ["integer", "boolean"]}
+
+    assert validate.check(value, schema, {}, where="body", textual=False).problems
+
+
+def test_json_text_for_an_object_is_read_at_any_depth() -> None:  # 84
+    schema = {"properties": {"a": {"type": "object"}, "b": {"type": "array"}, "c": {"type": "string"}}}
+
+    assert checked({"a": '{"x":1}', "b": "[1]", "c": "{}"}, schema) == {"a": {"x": 1}, "b": [1], "c": "{}"}
+
+
+def test_a_pattern_made_to_backtrack_is_checked_in_linear_time() -> None:  # O11
+    value = "a" * 50_000 + "!"
+
+    [problem] = checked(value, {"pattern": "^(a+)+$"})
+
+    assert problem.startswith('body: "aaa')
+    assert len(problem) < 200
+
+
+@pytest.mark.parametrize("value", [float("nan"), [float("inf")], {"a": object()}])
+def test_what_json_cannot_say_is_refused(value: Any) -> None:
+    assert validate.check(value, True, {}, where="body", textual=False).problems
+
+
+def test_problems_are_many_but_bounded() -> None:
+    schema = {"items": {"type": "string"}}
+
+    assert len(checked(list(range(1000)), schema)) == validate.MAX_PROBLEMS
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(), lambda i: st.lists(i) | st.dictionaries(st.text(), i)
+    )
+)
+def test_any_json_value_fits_the_schema_that_says_nothing(value: Any) -> None:
+    assert validate.check(value, {}, {}, where="body", textual=False).problems == ()
+
+
+KEYWORDS = [
+    "type",
+    "properties",
+    "items",
+    "enum",
+    "pattern",
+    "required",
+    "allOf",
+    "oneOf",
+    "anyOf",
+    "$ref",
+    "not",
+    "if",
+    "then",
+    "additionalProperties",
+    "patternProperties",
+    "discriminator",
+    "minLength",
+    "propertyName",
+]
+JUNK = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["string", "object", "(", "#/$defs/A", "a"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYWORDS), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(st.sampled_from(["type", "properties", "allOf", "oneOf", "items", "$ref", "not"]), JUNK), JUNK)
+def test_any_schema_however_senseless_compiles(schema: dict[str, Any], value: Any) -> None:
+    named = {"A": schema}
+
+    validate.check(value, schema, named, where="body", textual=True)
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ({"type": "string"}, "a string"),
+        ({"type": ["integer", "null"]}, "an integer or null"),
+        ({"type": "array", "items": {"type": "string"}}, "a list (a string each)"),
+        ({"type": "object", "properties": {"a": {}, "b": {}}}, "an object with a, b"),
+        ({"enum": ["a", 1]}, 'one of "a", 1'),
+        ({"const": "a"}, '"a"'),
+        ({"$ref": "#/$defs/Pet"}, "an object with name"),
+        ({"allOf": [{"$ref": "#/$defs/Pet"}, {"properties": {"age": {}}}]}, "an object with name, age"),
+        ({"oneOf": [{"type": "string"}, {"type": "integer"}]}, "a string or an integer"),
+        ({"type": "string", "format": "binary"}, "a file (bytes)"),
+        (True, "any value"),
+        ({"$ref": "#/$defs/Loop"}, "any value"),
+    ],
+)
+def test_a_schema_is_described_in_a_few_words(schema: Schema, words: str) -> None:
+    named = {"Pet": {"type": "object", "properties": {"name": {}}}, "Loop": {"$ref": "#/$defs/Loop"}}
+
+    assert explain.expected(schema, named) == words
+
+
+def test_the_nearest_names_are_offered_best_first() -> None:
+    assert explain.nearest("STAT", ["status", "state", "limit", "start"]) == ["state", "start", "status"]
+
+
+def test_a_problem_names_an_odd_member_in_brackets() -> None:
+    assert Problem(explain.place("body", "items", 2, "x-y", "a.b"), "m").where == 'body.items[2].x-y["a.b"]'
+
+
+def test_named_schemas_are_compiled_under_names_of_their_own() -> None:
+    named = {"A B/~": {"properties": {"self": {"$ref": "#/$defs/A B/~"}}}}
+
+    assert inputs.input_schema({"$ref": "#/$defs/A B/~"}, named) == {
+        "$ref": "#/$defs/d0",
+        "$defs": {"d0": {"properties": {"self": {"$ref": "#/$defs/d0"}}}},
+    }
