@@ -29,6 +29,9 @@ _ADDRESSES_KEPT = 256
 _SMALL_BODY = 256 * 1024
 """A body up to this size is read without asking for room first."""
 
+_HEADERS_TOO_LARGE = 431
+"""What the HTTP/1.1 parser hints at when it gave up on a header block."""
+
 _BEFORE_SENDING = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
 _SENDING = frozenset({"http11.send_request_headers.started", "http2.send_request_headers.started"})
 
@@ -74,6 +77,8 @@ class Sender:
         except TimeoutError:
             raise Unreachable(f"it did not answer within {outgoing.timeout_s:.3g} s", sent=state.sent) from None
         except httpx2.TransportError as error:
+            if getattr(_root_cause(error), "error_status_hint", None) == _HEADERS_TOO_LARGE:
+                raise ResponseTooLarge("its headers are far too large") from None
             raise Unreachable(_reason(error), sent=state.sent) from None
         except httpx2.DecodingError:
             raise Unreachable("its answer could not be decompressed", sent=True) from None
