@@ -105,13 +105,21 @@ def test_a_question_gives_cards_then_lines_and_counts_all_matches(catalogue: Cat
     )
 
 
-def test_a_deprecated_operation_is_marked_and_comes_after_its_equals(catalogue: Catalogue) -> None:
-    found = catalogue.search(SearchRequest("an order"))
-
-    assert [(card["id"], card.get("deprecated", False)) for card in found.structured["cards"]][-1] == (
-        "orders.delete",
-        True,
+def test_a_deprecated_operation_is_marked_and_comes_after_its_equal(document_of: Callable[..., Document]) -> None:
+    operation = {"summary": "Find things", "responses": {"200": {"description": "ok"}}}
+    document = document_of(
+        {
+            "/old": {"get": {"operationId": "things.old", "deprecated": True, **operation}},
+            "/new": {"get": {"operationId": "things.new", **operation}},
+        }
     )
+    answer = Catalogue.build({"api": document}).search(SearchRequest("find things"))
+
+    assert [(card["id"], card.get("deprecated", False)) for card in answer.structured["cards"]] == [
+        ("things.new", False),
+        ("things.old", True),
+    ]
+    assert "GET `/old` — Find things **Deprecated.**" in answer.markdown
 
 
 @pytest.mark.parametrize(

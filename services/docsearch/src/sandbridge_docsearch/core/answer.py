@@ -23,7 +23,6 @@ TAIL = 3_000
 CARDS = 13_000
 """Bytes of cards beyond which further detail would leave no room for their types."""
 _LONGEST_LINE = 2_000
-_SHARE = 1_500
 _SEPARATORS = 2
 _SCORE = 20
 _MOST_NAMED = 12
@@ -126,7 +125,7 @@ def _cards(
     """
     chosen: list[_Choice] = []
     dropped: list[int] = []
-    share = min(_SHARE, wanted // max(1, len(ranked)))
+    share = wanted // (2 * max(1, len(ranked)))
     spent = 0
     for at, (number, score) in enumerate(ranked):
         behind = share * (len(ranked) - at - 1)

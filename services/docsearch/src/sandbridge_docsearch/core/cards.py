@@ -16,7 +16,7 @@ from sandbridge_docsearch.core.listing import Listed
 from sandbridge_openapi.example import example, preferred
 from sandbridge_openapi.model import MediaType, Operation, Parameter, Requirement, Response, Schema
 from sandbridge_openapi.type_names import Direction, TypeNames, plain_text, reference
-from sandbridge_openapi.typescript import Limits, Typed, notes, signature, written
+from sandbridge_openapi.typescript import Limits, notes, signature, written
 
 Card: TypeAlias = Mapping[str, Any]
 Use: TypeAlias = tuple[str, Direction]
@@ -41,13 +41,15 @@ class Detail:
     """Parameters described; the rest are only named."""
     responses: int
     example: int
+    type: int
+    """Characters of one type; a longer one is written with less of it."""
     types: Limits
 
 
 DETAILS: Mapping[Level, Detail] = {
-    Level.FULL: Detail(700, 200, 60, 16, 2_500, Limits(depth=5, members=60, values=30, text=140)),
-    Level.SHORT: Detail(200, 80, 25, 8, 900, Limits(depth=3, members=30, values=12, text=0)),
-    Level.BARE: Detail(0, 0, 10, 4, 0, Limits(depth=1, members=12, values=6, text=0)),
+    Level.FULL: Detail(700, 200, 60, 16, 2_500, 4_000, Limits(depth=5, members=60, values=30, text=140)),
+    Level.SHORT: Detail(200, 80, 25, 8, 900, 1_200, Limits(depth=3, members=30, values=12, text=0)),
+    Level.BARE: Detail(0, 0, 6, 4, 0, 300, Limits(depth=1, members=12, values=6, text=0)),
 }
 
 _LINK = re.compile(r"!?\[([^\]\[]*)\]\([^()\s]*(?:\s[^()]*)?\)")
@@ -55,6 +57,8 @@ _BLOCK_MARK = re.compile(r"^[ \t]*(?:#{1,6}|>|\[![A-Z]+\])[ \t]*(?:\[![A-Z]+\])?
 SUMMARY = 200
 PATH = 300
 _ERROR_NOTE = 80
+_SMALL = Limits(depth=2, members=16, values=8, text=0)
+_LEAST = Limits(depth=0, members=6, values=4, text=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +126,7 @@ def _parameters(
     limits = replace(detail.types, depth=min(detail.types.depth, 2), members=20, text=0)
     return [_parameter(p, names, limits, detail, uses) for p in ordered[: detail.parameters]] + [
         {"name": _name(p.name), "in": p.location, "required": p.required}
-        for p in ordered[detail.parameters : detail.parameters * 4]
+        for p in ordered[detail.parameters : detail.parameters * 3]
     ]
 
 
@@ -133,7 +137,7 @@ def _name(name: str) -> str:
 def _parameter(
     parameter: Parameter, names: TypeNames, limits: Limits, detail: Detail, uses: dict[Use, None]
 ) -> dict[str, Any]:
-    typed = _use(written(parameter.schema, names, direction="input", limits=limits), uses)
+    typed = _typed(parameter.schema, names, "input", replace(detail, types=limits, type=detail.type // 4), uses)
     found: dict[str, Any] = {
         "name": _name(parameter.name),
         "in": parameter.location,
@@ -150,9 +154,14 @@ def _parameter(
     return found
 
 
-def _use(typed: Typed, uses: dict[Use, None]) -> str:
-    uses.update(dict.fromkeys(typed.uses))
-    return typed.text
+def _typed(schema: Schema, names: TypeNames, direction: Direction, detail: Detail, uses: dict[Use, None]) -> str:
+    """Return a type no longer than the level allows, and remember the names in it."""
+    for limits in (detail.types, _SMALL, _LEAST):
+        typed = written(schema, names, direction=direction, limits=limits)
+        if len(typed.text) <= detail.type:
+            uses.update(dict.fromkeys(typed.uses))
+            return typed.text
+    return "unknown /* too long to show */"
 
 
 def _body(operation: Operation, names: TypeNames, detail: Detail, uses: dict[Use, None]) -> dict[str, Any]:
@@ -162,7 +171,7 @@ def _body(operation: Operation, names: TypeNames, detail: Detail, uses: dict[Use
     found: dict[str, Any] = {
         "required": body.required,
         "content_type": plain_text(media.content_type, 100),
-        "type": _use(written(_opened(media.schema, names), names, direction="input", limits=detail.types), uses),
+        "type": _typed(_opened(media.schema, names), names, "input", detail, uses),
     }
     if others := [plain_text(m.content_type, 100) for m in body.media if m is not media]:
         found["also"] = others[:6]
@@ -187,7 +196,7 @@ def _responses(
         entry: dict[str, Any] = {"status": plain_text(response.status, 20)}
         if response.media:
             media = preferred(response.media)
-            entry |= _answer(media, names, limits, uses)
+            entry |= _answer(media, names, detail, limits, uses)
         if text := prose(response.description, _ERROR_NOTE if _is_error(response) else detail.note or _ERROR_NOTE):
             entry["description"] = text
         same = next((e for e in found if _shape(e) == _shape(entry) and "type" in e and _is_error(response)), None)
@@ -199,8 +208,10 @@ def _responses(
     return found[: detail.responses]
 
 
-def _answer(media: MediaType, names: TypeNames, limits: Limits, uses: dict[Use, None]) -> dict[str, Any]:
-    entry = {"type": _use(written(media.schema, names, direction="output", limits=limits), uses)}
+def _answer(
+    media: MediaType, names: TypeNames, detail: Detail, limits: Limits, uses: dict[Use, None]
+) -> dict[str, Any]:
+    entry = {"type": _typed(media.schema, names, "output", replace(detail, types=limits), uses)}
     if "json" not in media.content_type.lower():
         entry["content_type"] = plain_text(media.content_type, 100)
     return entry
