@@ -171,6 +171,10 @@ class ParameterReader:
                 )
             elif multi and not known.multi_segment:
                 found[("path", name)] = replace(known, multi_segment=True)
+        for location, name in found:
+            if location == "path" and name not in names:
+                place: Place = (("", "paths"), path)
+                self._schemas.diagnostics.warn(place, f"the path has no {{{name[:100]}}}; that parameter is left out")
         return tuple(p for p in found.values() if p.location != "path" or p.name in names)
 
 
