@@ -12,7 +12,7 @@ import pytest
 
 from sandbridge_local.arguments import parser
 
-PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
+PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "examples/orders/README.md")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```\w*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 COMMAND = re.compile(r"(?:^|[\s;|])(?:\S*/)?sandbridge ((?:serve|search|run|check|init|doctor)\b[^|>\n]*)")

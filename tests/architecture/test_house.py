@@ -241,3 +241,23 @@ def test_a_registry_in_a_file_is_seen() -> None:
     text = f"a\nsee https://{REGISTRY_HOSTS[0]}/simple\n"
 
     assert list(places({"x.md": text}, REGISTRY_HOSTS)) == [f"x.md:2: {REGISTRY_HOSTS[0]}"]
+
+
+def test_ci_is_every_check_and_then_the_tests(project_root: Path) -> None:
+    makefile = (project_root / "Makefile").read_text(encoding="utf-8")
+    script = project_root / ".ci" / "run"
+
+    assert (
+        re.search(r"^ci: (.+?) ##", makefile, re.MULTILINE)[1].split(),  # type: ignore[index]
+        script.stat().st_mode & 0o111 != 0,
+        script.read_text(encoding="utf-8").splitlines()[-1],
+    ) == (["generated", "lint", "types", "contracts", "test"], True, "exec make ci </dev/null")
+
+
+def test_every_verb_of_the_makefile_is_in_its_help(project_root: Path) -> None:
+    makefile = (project_root / "Makefile").read_text(encoding="utf-8")
+    phony = re.search(r"^\.PHONY: (.+)$", makefile, re.MULTILINE)
+    helped = re.findall(r"^([a-z]+):.*## ", makefile, re.MULTILINE)
+
+    assert phony
+    assert sorted(helped) == sorted(phony[1].split())
