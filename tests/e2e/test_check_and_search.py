@@ -49,7 +49,7 @@ def test_the_operations_counted_are_the_methods_of_the_paths(
 
 @pytest.mark.parametrize(
     ("text", "code"),
-    [("", "unreadable"), ("[1, 2]", None), ("a: [", "unreadable"), ('{"openapi": "3.0.0"', "unreadable")],
+    [("", None), ("[1, 2]", None), ("a: [", "unreadable"), ('{"openapi": "3.0.0"', "unreadable")],
 )
 def test_a_document_that_cannot_be_read_is_reported_as_such(
     sandbridge: Callable[..., Ran], tmp_path: Path, text: str, code: str | None

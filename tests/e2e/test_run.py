@@ -38,7 +38,7 @@ def test_what_is_logged_is_in_the_logs_and_never_in_the_result(run_script: RunSc
     ran = run_script("console.log('page', 3); console.error({a: 1}); return null")
 
     assert ran.json["result"] is None
-    assert [(line["level"], line["text"]) for line in ran.json["logs"]] == [("log", "page 3"), ("error", "{ a: 1 }")]
+    assert [(line["level"], line["text"]) for line in ran.json["logs"]] == [("log", "page 3"), ("error", '{"a":1}')]
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_failure_names_its_place_in_the_callers_own_code(
     assert set(failure) >= {"code", "message", "hint", "retryable"}
 
 
-@pytest.mark.parametrize("code", ["while (true) {}", "for (;;) await null", "(async function f() { await f() })()"])
+@pytest.mark.parametrize("code", ["while (true) {}", "for (;;) await null", "setInterval(() => {}, 1);"])
 def test_a_script_that_never_ends_is_stopped_at_its_limit(run_script: RunScript, code: str) -> None:
     ran = run_script(f"{code}\nawait new Promise(() => {{}})", "--timeout-ms", "700")
 

@@ -121,23 +121,23 @@ async def test_no_guest_outlives_the_server(orders_api: OrdersApi, transport: st
         with served_http(*command[1:], environ={"SANDBRIDGE_API_KEY": orders_api.key}) as served:
             await end_while_running(served.process, served.url, how)
         return
-    process = subprocess.Popen(
+    with subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         text=True,
         env=clean_environment(SANDBRIDGE_API_KEY=orders_api.key),
-    )
-    assert process.stdin is not None
-    for message in opening_messages():
-        process.stdin.write(json.dumps(message) + "\n")
-    process.stdin.flush()
-    assert await until(lambda: busy(process.pid), within=10)
-    pids = guests_of(process.pid)
-    process.send_signal(how)
-    assert gone(pids, within=2)
-    process.wait(10)
+    ) as process:
+        assert process.stdin is not None
+        for message in opening_messages():
+            process.stdin.write(json.dumps(message) + "\n")
+        process.stdin.flush()
+        assert await until(lambda: busy(process.pid), within=10)
+        pids = guests_of(process.pid)
+        process.send_signal(how)
+        assert gone(pids, within=2)
+        process.wait(10)
 
 
 async def end_while_running(process: subprocess.Popen[str], url: str, how: signal.Signals) -> None:

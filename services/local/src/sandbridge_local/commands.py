@@ -57,7 +57,8 @@ def search(settings: Settings, query: str, *, limit: int, as_json: bool) -> int:
         print(f"sandbridge: {error.failure.message}", file=sys.stderr)
         return 1
     if as_json:
-        _print(answer.structured)
+        # As compact as on the wire, where its size is bounded.
+        print(json.dumps(answer.structured, ensure_ascii=False, separators=(",", ":")))
     else:
         print(answer.markdown)
     return 0
