@@ -36,6 +36,7 @@ fmt: setup ## format, and fix what ruff can fix
 types: setup ## mypy, strict
 	@$(BIN)/mypy
 	@cd examples/orders && ../../$(BIN)/mypy --config-file ../../pyproject.toml -p orders_service
+	@$(BIN)/mypy docs/generate.py tests/plugins/allowed_skips.py
 
 contracts: setup ## who may import whom
 	@$(BIN)/lint-imports --no-logo

@@ -7,7 +7,7 @@ may be skipped. A listed test that can run is fine.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -47,16 +47,18 @@ def _refuse(report: pytest.TestReport | pytest.CollectReport, root: Path) -> Non
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Turn a skip of a test that is not listed into a failure."""
-    report: pytest.TestReport = yield
+    report = yield
     _refuse(report, item.config.rootpath)
     return report
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     """The same for a module that skips itself."""
-    report: pytest.CollectReport = yield
+    report = yield
     _refuse(report, collector.config.rootpath)
     return report
