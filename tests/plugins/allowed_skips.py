@@ -10,8 +10,11 @@ import os
 from collections.abc import Generator
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
+
+Collecting: TypeAlias = Generator[None, pytest.CollectReport, pytest.CollectReport]
 
 LIST = Path("tests") / "allowed_skips.txt"
 
