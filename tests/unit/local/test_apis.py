@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from sandbridge_local.apis import base_url, load_api
-from sandbridge_local.check import as_text, report, unreadable
+from sandbridge_local.report import as_text, report, unreadable
 from sandbridge_local.settings import ApiSettings, DocumentSettings, Settings, SettingsError, settings_from
 from sandbridge_local.sources import Source, read_source
 from sandbridge_local.starting_file import starting_file

@@ -3,47 +3,35 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import sys
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 
-from sandbridge_local import commands
 from sandbridge_local.api_keys import api_keys
 from sandbridge_local.arguments import parser
 from sandbridge_local.settings import OPTIONS, Settings, SettingsError, settings_from
 from sandbridge_local.sources import api_arguments
+
+_NEED_KEYS = frozenset({"serve", "run"})
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; 0 ok, 1 failed, 2 usage."""
     options = parser(version("sandbridge-local")).parse_args(argv)
     try:
-        return _dispatch(options, os.environ)
+        settings = None if options.command == "doctor" else _settings(options, os.environ)
+        if options.command in _NEED_KEYS and settings is not None:
+            options.keys = _keys(settings, os.environ)
+        command = importlib.import_module(f"sandbridge_local.commands.{options.command}")
+        return int(command.run(settings, options))
     except SettingsError as error:
-        print(f"sandbridge: {error}", file=sys.stderr)  # noqa: T201
+        print(f"sandbridge: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130
-
-
-def _dispatch(options: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    if options.command == "doctor":
-        return commands.doctor(as_json=options.json)
-    settings = _settings(options, environ)
-    match options.command:
-        case "check":
-            return commands.check(settings, as_json=options.json)
-        case "search":
-            return commands.search(settings, options.query, limit=options.limit, as_json=options.json)
-        case "init":
-            return commands.init(settings, options.kind)
-    keys_dir = environ.get("SANDBRIDGE_API_KEYS_DIR")
-    keys = api_keys(tuple(api.name for api in settings.apis), environ, Path(keys_dir) if keys_dir is not None else None)
-    if options.command == "run":
-        return commands.run(settings, keys, options.file, dry_run=options.dry_run, as_json=options.json)
-    return commands.serve(settings, keys)
 
 
 def _settings(options: argparse.Namespace, environ: Mapping[str, str]) -> Settings:
@@ -55,6 +43,11 @@ def _settings(options: argparse.Namespace, environ: Mapping[str, str]) -> Settin
     flags = {option.flag: getattr(options, option.flag.replace("-", "_"), None) for option in OPTIONS}
     apis = api_arguments(options.openapi, options.base_url, options.allow_private)
     return settings_from(flags=flags, environ=environ, config_text=text, apis=apis)
+
+
+def _keys(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
+    folder = environ.get("SANDBRIDGE_API_KEYS_DIR")
+    return api_keys(tuple(api.name for api in settings.apis), environ, Path(folder) if folder is not None else None)
 
 
 if __name__ == "__main__":

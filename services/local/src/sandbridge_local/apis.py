@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from sandbridge_local.settings import ApiSettings, SettingsError
+from sandbridge_local.settings import ApiSettings, Settings, SettingsError
 from sandbridge_local.sources import Source, read_source
 from sandbridge_openapi.document import load
+from sandbridge_openapi.errors import DocumentError
 from sandbridge_openapi.model import Document
 
 
@@ -30,6 +31,18 @@ def load_api(settings: ApiSettings, *, need_base_url: bool = True) -> LoadedApi:
     source = read_source(settings.openapi)
     document = load(source.data, origin=source.origin, read=source.read)
     return LoadedApi(settings, document, base_url(settings, document, source) if need_base_url else None)
+
+
+def load_apis(settings: Settings, *, need_base_url: bool = True) -> tuple[LoadedApi, ...]:
+    """Load every API. Raises SettingsError, naming the API, for a document that cannot be used."""
+    loaded = []
+    for api in settings.apis:
+        try:
+            loaded.append(load_api(api, need_base_url=need_base_url))
+        except DocumentError as error:
+            where = f" (at {error.pointer})" if error.pointer else ""
+            raise SettingsError(f"The document of {api.name!r} cannot be used: {error.message}{where}") from None
+    return tuple(loaded)
 
 
 def base_url(settings: ApiSettings, document: Document, source: Source) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from typing import TypeAlias
 
 from sandbridge_local.settings import OPTIONS
 

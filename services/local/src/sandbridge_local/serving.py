@@ -56,12 +56,14 @@ async def _serve(settings: Settings, keys: Mapping[str, str], apis: tuple[Loaded
     stopped = asyncio.ensure_future(stopping.wait())
     await asyncio.wait({serving, stopped}, return_when=asyncio.FIRST_COMPLETED)
     failure = serving.exception() if serving.done() else None
-    if failure is not None:
+    if isinstance(failure, SettingsError):
+        print(f"sandbridge: {failure}", file=sys.stderr)
+    elif failure is not None:
         log.error("serving_failed", exc_info=failure)
     # The sandboxes go first; a transport that still waits for its client is left to the end of the process.
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(stack.aclose(), _STOP_S)
-    return 1 if failure is not None else 0
+    return 0 if failure is None else 2 if isinstance(failure, SettingsError) else 1
 
 
 async def _transport(settings: Settings, product: Product) -> None:

@@ -1,0 +1,41 @@
+"""`sandbridge run`: one script, as `execute` would run it."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from pathlib import Path
+
+from sandbridge_local.apis import load_apis
+from sandbridge_local.output import print_json
+from sandbridge_local.running import run_script
+from sandbridge_local.settings import Settings, SettingsError
+
+_MAX_SCRIPT_BYTES = 1024 * 1024
+
+
+def run(settings: Settings, options: argparse.Namespace) -> int:
+    """Run one script; 1 when it failed."""
+    code = script(options.file)
+    outcome = asyncio.run(run_script(settings, options.keys, load_apis(settings), code, dry_run=options.dry_run))
+    if options.json:
+        print_json(outcome.structure)
+    else:
+        print(outcome.text)
+    return 0 if outcome.succeeded else 1
+
+
+def script(file: str) -> str:
+    """Return the script in a file, or on standard input for `-`; raises SettingsError."""
+    try:
+        if file == "-":
+            data = sys.stdin.buffer.read(_MAX_SCRIPT_BYTES)
+        else:
+            with Path(file).open("rb") as stream:
+                data = stream.read(_MAX_SCRIPT_BYTES)
+        return data.decode()
+    except OSError as error:
+        raise SettingsError(f"Cannot read the script {file}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"The script {file} is not UTF-8.") from None
