@@ -294,7 +294,7 @@ def _number(schema: Mapping[str, Any], *, whole: bool) -> Json:
     if high is not None and value > high:
         value = high
     if below is not None and value >= below:
-        value = below - 1
+        value = below - 1 if above is None or above < below - 1 else (above + below) / 2
     if step:
         value = step * -(-value // step)
     return int(value) if whole or value == int(value) else value

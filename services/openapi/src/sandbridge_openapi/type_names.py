@@ -17,7 +17,7 @@ from sandbridge_openapi.model import Json, Schema
 Direction: TypeAlias = Literal["input", "output"]
 
 _HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e007f]"
 )
 _IDENTIFIER = re.compile(r"[^\W\d][\w$]*|\$[\w$]*")
@@ -60,7 +60,7 @@ def type_identifier(name: str) -> str:
     """Return the type name for a schema name: `simple-user` → `SimpleUser`; a valid identifier for any text."""
     parts = [part[:1].upper() + part[1:] for part in _WORD.findall(_HIDDEN.sub("", name))]
     joined = "".join(parts)[:80]
-    found = joined if _IDENTIFIER.fullmatch(joined) else f"T{joined}" if _IDENTIFIER.fullmatch(f"T{joined}") else "Type"
+    found = joined if _IDENTIFIER.fullmatch(joined) else f"T{joined}" if joined else "Unnamed"
     return f"{found}Type" if found.lower() in _RESERVED else found
 
 
@@ -78,11 +78,12 @@ class TypeNames:
     @classmethod
     def of(cls, schemas: Mapping[str, Schema], taken: Iterable[str] = (), prefix: str = "") -> TypeNames:
         """Name every schema, in their order. Names in `taken` get `prefix`, then a number."""
-        used = set(taken)
+        others = frozenset(taken)
+        used = set(others)
         identifiers: dict[str, str] = {}
         for name in schemas:
             wanted = type_identifier(name)
-            if wanted in used:
+            if wanted in others:
                 wanted = prefix + wanted
             free, number = wanted, 2
             while free in used:

@@ -56,7 +56,8 @@ def notes(schema: Schema, most: int = 160) -> list[str]:
     for low, high, noun in _SIZES:
         if (text := _span(schema.get(low), schema.get(high))) is not None:
             found.append(f"{noun} {text}")
-    found += [plain_text(str(schema[k]), 40) for k in ("format",) if k in schema and schema[k] != "binary"]
+    if isinstance(schema.get("format"), str) and schema["format"] not in _SILENT_FORMATS:
+        found.append(plain_text(schema["format"], 40))
     if isinstance(schema.get("pattern"), str):
         found.append(f"pattern {plain_text(schema['pattern'], 60)}")
     if "default" in schema:
@@ -77,6 +78,7 @@ _SIZES = (
     ("minItems", "maxItems", "items"),
     ("minProperties", "maxProperties", "members"),
 )
+_SILENT_FORMATS = frozenset(("binary", "int32", "int64", "float", "double"))
 _NOTED = frozenset(
     (
         *("deprecated", "uniqueItems", "format", "pattern", "default"),
@@ -161,7 +163,8 @@ class _Writer:
         described = mapping(schema).get("description")
         text = plain_text(described, self.limits.text) if isinstance(described, str) and self.limits.text else ""
         parts = [text.rstrip(".")] if text else []
-        parts += notes(schema)
+        said = notes(schema)
+        parts += said if parts or said != ["integer"] else []
         return f"{indent}/** {'; '.join(parts).replace('*/', '* /')} */\n" if parts else ""
 
     def type(self, schema: Schema, depth: int) -> str:
