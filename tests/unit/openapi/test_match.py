@@ -165,6 +165,8 @@ def test_the_same_origin_may_be_spelt_in_several_ways(base_url: str, url: str) -
         ("/teams/7", "/{kind}/{id}"),
         ("/search?type=a&mode=x", "/search?mode=x"),
         ("/search?mode=y", "/search"),
+        ("/refs/a/b/status", "/refs/{+ref}/status"),
+        ("/refs/a/b", "/refs/{+ref}"),
     ],
 )
 @pytest.mark.parametrize("turned", [False, True], ids=["in-order", "reversed"])
@@ -177,6 +179,8 @@ def test_fixed_text_beats_placeholders_whatever_the_order(url: str, call: str, t
         "/users/me",
         "/search",
         "/search?mode=x",
+        "/refs/{+ref}",
+        "/refs/{+ref}/status",
     ]
     matched = found(document(*(reversed(paths) if turned else paths)), BASE + url)
 

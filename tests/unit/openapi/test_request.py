@@ -418,6 +418,12 @@ def test_a_credential_parameter_is_neither_asked_of_the_script_nor_taken() -> No
     ]
 
 
+def test_a_header_that_the_transport_sets_is_not_asked_of_the_script_even_if_required() -> None:
+    paths = QUERY % "{name: Content-Length, in: header, required: true, schema: {type: number}}"
+
+    assert built(paths).headers == ()
+
+
 MESSAGES = [
     pytest.param(
         QUERY % "{name: limit, in: query, schema: {type: integer, maximum: 100}}",

@@ -129,6 +129,7 @@ TAKEN = [
         },
         id="closed-branches",
     ),
+    pytest.param({"a": 1}, {"required": ["b"], "properties": {"a": {}}, "additionalProperties": False}, id="shut-out"),
     pytest.param("x", {"$ref": "#/$defs/Nowhere"}, id="dangling-reference"),
     pytest.param(
         1, {"type": "file", "minimum": "5", "enum": [], "required": True, "items": 3, "allOf": {}}, id="nonsense"

@@ -174,7 +174,7 @@ class _Rewriter:
 
     def _required(self, schema: Mapping[str, Any], read_only: frozenset[str], out: dict[str, Any]) -> None:
         names = [name for name in _list(schema.get("required")) if isinstance(name, str)]
-        asked = [name for name in dict.fromkeys(names) if name not in read_only]
+        asked = [name for name in dict.fromkeys(names) if name not in read_only and _can_be_given(name, schema)]
         if asked:
             out["required"] = asked
         self._loosened += len(asked) != len(names)
@@ -313,6 +313,13 @@ _RULES: Mapping[str, Callable[[Json], Any]] = {
     "dependentRequired": _kept_names,
 }
 _ALONE = frozenset(_RULES) | _ONE | _NAMED | {"$ref"}
+
+
+def _can_be_given(name: str, schema: Mapping[str, Any]) -> bool:
+    """False for a required member that the same schema shuts out: no value could ever fit."""
+    members = schema.get("properties")
+    closed = schema.get("additionalProperties") is False and "patternProperties" not in schema
+    return not closed or not isinstance(members, Mapping) or name in members
 
 
 def _widen_enum(out: dict[str, Any]) -> None:

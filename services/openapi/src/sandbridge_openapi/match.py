@@ -13,11 +13,12 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
-from sandbridge_openapi import template
+from sandbridge_openapi import path_index, template
 from sandbridge_openapi.arguments import Request
 from sandbridge_openapi.errors import RequestRefused
 from sandbridge_openapi.headers import Forbidden, forbidden
 from sandbridge_openapi.model import Document, Operation
+from sandbridge_openapi.path_index import Entry, PathIndex
 from sandbridge_openapi.template import Template
 
 MAX_URL = 32 * 1024
@@ -61,7 +62,8 @@ def match(document: Document, *, method: str, url: str, base_url: str) -> Matche
     if segments is None:
         return None
     query = tuple(parse_qsl(urlsplit(url).query, keep_blank_values=True))
-    for entry in _candidates(document, method.upper(), len(segments)):
+    index = _index(_Same(document)).get(method.upper())
+    for entry in index.candidates(segments) if index is not None else ():
         values = template.match(entry.template, segments)
         if values is not None and _has_pairs(entry.template, query):
             return Matched(entry.operation, values, query, forbidden(document.security_schemes.values()))
@@ -107,13 +109,6 @@ def segments_of(url: str, where: Base) -> list[str] | None:
     return safe if len(safe) == len(segments) else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    operation: Operation
-    template: Template
-    order: tuple[Any, ...]
-
-
 class _Same:
     """A key that is equal only for the very same object: a document cannot be hashed, and is never changed."""
 
@@ -130,25 +125,13 @@ class _Same:
 
 
 @lru_cache(maxsize=16)
-def _index(document: _Same) -> Mapping[tuple[str, int | None], list[_Entry]]:
-    """Group operations by method and number of segments (None where a placeholder may span several)."""
-    index: dict[tuple[str, int | None], list[_Entry]] = {}
+def _index(document: _Same) -> Mapping[str, PathIndex]:
+    """Return the document's path templates by method."""
+    entries: dict[str, list[Entry]] = {}
     for position, operation in enumerate(document.value.operations):
-        parsed = template_of(operation)
-        order = (template.specificity(parsed), -len(parsed.query), position)
-        size = None if parsed.has_multi else len(parsed.segments)
-        index.setdefault((operation.method, size), []).append(_Entry(operation, parsed, order))
-    return {key: sorted(entries, key=_order) for key, entries in index.items()}
-
-
-def _order(entry: _Entry) -> tuple[Any, ...]:
-    return entry.order
-
-
-def _candidates(document: Document, method: str, size: int) -> list[_Entry]:
-    index = _index(_Same(document))
-    one, several = index.get((method, size), []), index.get((method, None), [])
-    return sorted([*one, *several], key=_order) if several else one
+        one = path_index.entry(operation, template_of(operation), position)
+        entries.setdefault(operation.method, []).append(one)
+    return {method: PathIndex(listed) for method, listed in entries.items()}
 
 
 def _has_pairs(parsed: Template, query: tuple[tuple[str, str], ...]) -> bool:

@@ -221,8 +221,6 @@ class _Draft:
             self.problems.append(Problem(where, error.message))
 
     def _write_header(self, parameter: Parameter, value: Json) -> None:
-        if (reason := headers.refusal(parameter.name, self.places)) is not None:
-            raise Unserialisable(reason)
         self.headers.append((parameter.name, serialise.header(parameter, value)))
 
     def _path_text(self, parameter: Parameter, value: Json, where: str) -> str:
@@ -257,9 +255,9 @@ def _slash_hint(plain: str) -> str:
 
 
 def _hidden(parameter: Parameter, places: headers.Forbidden) -> bool:
-    """True for parameters that are not the caller's: credentials, and headers that OpenAPI says to ignore."""
+    """True for parameters that are not the caller's: credentials, and headers that other parts set."""
     if parameter.location == "header":
-        return headers.ignored_parameter(parameter.name) or parameter.name.lower() in places.headers
+        return headers.ignored_parameter(parameter.name) or headers.refusal(parameter.name, places) is not None
     if parameter.location == "query":
         return parameter.name in places.query
     return parameter.location == "cookie" and parameter.name in places.cookies

@@ -32,6 +32,8 @@ class Placeholder:
 Piece: TypeAlias = str | Placeholder
 """Fixed text as it goes on the wire, or a placeholder."""
 
+_FIXED, _MIXED, _ONE, _SEVERAL, _END = range(5)
+
 Segment: TypeAlias = tuple[Piece, ...]
 
 
@@ -91,7 +93,8 @@ def match(template: Template, segments: Sequence[str]) -> Mapping[str, str] | No
 
 def specificity(template: Template) -> tuple[int, ...]:
     """Return a sort key: the lower of two keys belongs to the template that fixes more, from the left."""
-    return tuple(_rank(segment) for segment in template.segments)
+    # The end ranks last: where a value may span segments, the template that goes on after it fixes more.
+    return (*(_rank(segment) for segment in template.segments), _END)
 
 
 def unsafe_segment(segment: str) -> str | None:
@@ -145,10 +148,10 @@ def _filled(piece: Piece, values: Mapping[str, str]) -> str:
 def _rank(segment: Segment) -> int:
     placeholders = [piece for piece in segment if isinstance(piece, Placeholder)]
     if not placeholders:
-        return 0
+        return _FIXED
     if any(piece.multi for piece in placeholders):
-        return 3
-    return 1 if len(placeholders) < len(segment) else 2
+        return _SEVERAL
+    return _MIXED if len(placeholders) < len(segment) else _ONE
 
 
 def _match_each(template: Sequence[Segment], segments: Sequence[str]) -> Mapping[str, str] | None:

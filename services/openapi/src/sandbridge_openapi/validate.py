@@ -149,13 +149,13 @@ def _clean(value: Json, depth: int) -> Json:
 
 
 def _without_echoes(errors: Sequence[ValidationError]) -> list[ValidationError]:
-    """Drop a union's own error where another one already says what is wrong inside the same value (its tag)."""
+    """Drop a union's own error where another one already says what is wrong with the same value or its tag."""
     inner = [error.instance_path for error in errors if not isinstance(error.kind, _KINDS.AnyOf)]
     return [
         error
         for error in errors
         if not isinstance(error.kind, _KINDS.AnyOf)
-        or not any(len(path) == len(error.instance_path) + 1 and path[:-1] == error.instance_path for path in inner)
+        or not any(error.instance_path in (path, path[:-1]) for path in inner)
     ]
 
 
