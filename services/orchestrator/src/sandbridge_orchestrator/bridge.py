@@ -259,7 +259,7 @@ class ApiCall:
                 self.entry.decision = HELD
                 # At once, so that no call that waits for its turn is sent after the hold.
                 self.bridge.ending = True
-                raise CallHeld(Question(leg.key, leg.request.method, leg.shown_path, reason))
+                raise CallHeld(Question(leg.key, leg.request.method, self.entry.path, reason))
             case Allow(rule=rule):
                 self.entry.decision, self.entry.rule = ALLOWED, rule
             case _:

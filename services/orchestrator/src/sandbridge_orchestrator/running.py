@@ -237,7 +237,7 @@ class RunSession:
                 f"A run can make {limits.files} files of {limits.files_bytes // 1024:,} KiB together.",
             )
         gathered.files_left -= len(ask.body)
-        name = _UNSEEN.sub("_", str(ask.head.get("name", "")))[:_NAME_CHARS].strip() or "file"
+        name = _UNSEEN.sub("_", self._standing.text(str(ask.head.get("name", ""))))[:_NAME_CHARS].strip() or "file"
         stated = str(ask.head.get("mime", ""))
         mime = stated if _MIME.fullmatch(stated) else "application/octet-stream"
         data = self._standing.data(ask.body)
