@@ -234,8 +234,9 @@ async def babbling(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
         (closing, 10),
         (babbling, 10),
         (answering(http(b"not gzip", "Content-Encoding: gzip")), 10),
+        (answering(http(b"not asked for", "Content-Encoding: br")), 10),
     ],
-    ids=["silent", "stalling", "closing", "babbling", "not gzip"],
+    ids=["silent", "stalling", "closing", "babbling", "not gzip", "brotli"],
 )
 async def test_no_complete_answer_is_told_as_sent_and_without_address(
     sender: Sender, serve: Serve, timeout_s: float

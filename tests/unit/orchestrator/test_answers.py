@@ -65,3 +65,11 @@ def test_an_empty_answer_with_a_json_type_is_no_error() -> None:
     received = Received(204, (("content-type", "application/json"),), b"")
 
     assert reply(received, NOTHING) == Reply({"status": 204, "headers": {"content-type": "application/json"}})
+
+
+@pytest.mark.parametrize("charset", ["utf-16", "utf-8", "utf-7", "utf-32"])
+def test_a_secret_is_found_in_whatever_charset_it_comes(charset: str) -> None:
+    body = '{"a": "key-of-mine"}'.encode(charset)
+    received = Received(200, (("content-type", f"application/json; charset={charset}"),), body)
+
+    assert reply(received, Redactor(["key-of-mine"])).body == b'{"a": "[redacted]"}'

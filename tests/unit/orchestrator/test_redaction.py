@@ -79,3 +79,23 @@ def test_a_secret_too_short_to_be_one_does_not_spoil_answers() -> None:
 
 def test_a_redactor_prints_nothing_of_its_secrets() -> None:
     assert repr(Redactor(["s3cr3t-key"])) == "<redactor>"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (r'"\u0073\u0033cr\u0033t+key"', '"[redacted]"'),
+        (r'"s3cr3t\u002Bkey"', '"[redacted]"'),
+        (r'"s3cr3t\u002bkey\u0022"', r'"[redacted]\u0022"'),
+        (r'"\\u0073 \u005c\u0022 \u00e9"', r'"\\u0073 \u005c\u0022 \u00e9"'),
+    ],
+)
+def test_json_cannot_hide_a_secret_behind_escapes(text: str, shown: str) -> None:
+    assert Redactor(["s3cr3t+key"]).json(text.encode()).decode() == shown
+
+
+@given(st.recursive(st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=10))
+def test_redacting_json_without_secrets_keeps_its_value(value: object) -> None:
+    escaped = "".join(f"\\u{ord(c):04x}" if c.isalnum() and ord(c) < 128 else c for c in json.dumps("a+b"))
+    for text in (json.dumps(value), f'[{json.dumps(value)}, "\\u0041{escaped[1:]}]'):
+        assert json.loads(Redactor(["s3cr3t-key"]).json(text.encode())) == json.loads(text)

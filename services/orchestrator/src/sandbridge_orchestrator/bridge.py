@@ -27,7 +27,7 @@ from sandbridge_orchestrator.core.redaction import Redactor
 from sandbridge_orchestrator.core.retry import retry_delay_ms
 from sandbridge_orchestrator.ledger import ALLOWED, DENIED, DRY_RUN, HELD, REPLAYED, CallEntry, Ledger
 from sandbridge_orchestrator.legs import Leg, leg_of_call, leg_of_fetch, named, redirected, resolved
-from sandbridge_orchestrator.pages import page_reply, require_paging
+from sandbridge_orchestrator.pages import NOT_SENT, page_reply, require_paging
 from sandbridge_orchestrator.ports import (
     Allow,
     Audit,
@@ -231,8 +231,8 @@ class ApiCall:
             raise Replayed(replayed)
         if context.dry_run and not leg.is_safe:
             self.entry.decision = DRY_RUN
-            self.entry.status = 0
-            return None, Reply({"status": 0, "headers": {}})
+            self.entry.status = NOT_SENT
+            return None, Reply({"status": NOT_SENT, "headers": {}})
         placed = await self._with_credential(leg, addresses)
         await context.ports.audit.ready()
         self._still_wanted()

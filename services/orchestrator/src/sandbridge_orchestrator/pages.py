@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+
 from sandbridge_kit.errors import Code, SandbridgeError, fail
 from sandbridge_openapi import pagination, paging
 from sandbridge_openapi.arguments import Arguments
 from sandbridge_openapi.errors import InvalidArguments
 from sandbridge_orchestrator.core.answers import Reply, json_of
-from sandbridge_orchestrator.core.results import compact
 from sandbridge_orchestrator.core.retry import retry_after_ms
 from sandbridge_orchestrator.legs import Leg, refused_arguments
+
+NOT_SENT = 0
+"""The status of an answer to a call that a dry run did not send."""
 
 _SHOWN_ERROR_BYTES = 300
 
@@ -33,7 +37,10 @@ def page_reply(leg: Leg, answer: Reply, *, now_ms: float) -> Reply:
 
     Raises `invalid_arguments` or `upstream_unreachable` where the API answered with an error: items cannot carry it.
     """
-    if not 200 <= answer.head["status"] < 300:
+    status = answer.head["status"]
+    if status == NOT_SENT:
+        return Reply({**answer.head, "payload": {"kind": "json"}, "next": None}, b"[]")
+    if not 200 <= status < 300:
         raise _failed(leg, answer, now_ms)
     try:
         page = pagination.page(
@@ -48,7 +55,8 @@ def page_reply(leg: Leg, answer: Reply, *, now_ms: float) -> Reply:
         raise refused_arguments(leg.served, leg.operation, error) from None
     following = None if page.next is None else pagination.as_json(page.next)
     head = {**answer.head, "payload": {"kind": "json"}, "next": following}
-    return Reply(head, compact(page.items).encode())
+    # Escaped, since items may hold lone surrogates, which UTF-8 cannot carry.
+    return Reply(head, json.dumps(page.items, separators=(",", ":")).encode())
 
 
 def _failed(leg: Leg, answer: Reply, now_ms: float) -> SandbridgeError:

@@ -107,7 +107,10 @@ class Results(Protocol):
     """Keeps what is too large for the model. A handle opens only for its owner."""
 
     async def keep(self, caller: Caller, data: bytes, *, mime: str, name: str | None = None) -> str:
-        """Keep and return an unguessable handle; the owner's oldest entries go first when its share is full."""
+        """Keep and return an unguessable handle; the owner's oldest entries go first when its share is full.
+
+        Raises `output_exceeded` where it cannot be kept.
+        """
         ...
 
     async def get(self, caller: Caller, handle: str) -> Kept | None:

@@ -43,12 +43,6 @@ class Gathered:
     files_left: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Task:
-    task: asyncio.Task[None]
-    call: ApiCall | None
-
-
 class RunSession:
     """Drives one run from its start to `Finished`, and owns every task that its asks need."""
 
@@ -71,7 +65,7 @@ class RunSession:
         self._on_call = on_call
         self._budgets = (process_budget, ByteBudget(limits.run.in_flight_bytes))
         self._standing = Redactor(context.standing)
-        self._tasks: dict[int, _Task] = {}
+        self._tasks: dict[asyncio.Task[None], ApiCall | None] = {}
         self._delivery = asyncio.Lock()
         self._started = context.monotonic()
         self._calls_done = 0
@@ -96,9 +90,7 @@ class RunSession:
         held = bool(self.gathered.questions)
         self.bridge.ending = self.bridge.ending or not returned
         waited = [
-            entry.task
-            for entry in self._tasks.values()
-            if entry.call is not None and (returned or (held and entry.call.entry.sent))
+            task for task, call in self._tasks.items() if call is not None and (returned or (held and call.entry.sent))
         ]
         if waited:
             await asyncio.wait(waited, timeout=self._context.remaining_s)
@@ -107,7 +99,7 @@ class RunSession:
     async def stop(self) -> None:
         """Cancel every task and wait until each has written what it must."""
         self.bridge.ending = True
-        left = [entry.task for entry in self._tasks.values()]
+        left = list(self._tasks)
         for task in left:
             task.cancel()
         if left:
@@ -144,8 +136,13 @@ class RunSession:
             return
         call = ApiCall(self.bridge, ask) if ask.kind in _CALL_KINDS else None
         task = asyncio.create_task(self._serve(run, ask, call))
-        self._tasks[ask.seq] = _Task(task, call)
-        task.add_done_callback(lambda _: self._tasks.pop(ask.seq, None))
+        self._tasks[task] = call
+        task.add_done_callback(self._forget)
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        self._tasks.pop(task, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("answer_not_delivered error=%s", type(error).__name__)
 
     async def _end(self, run: Run, failure: Failure) -> None:
         self.bridge.ending = True

@@ -241,7 +241,10 @@ class Orchestrator:
             return RunFailed(report, Failure(Code.GUEST_EXITED, "The sandbox gave a result that is not JSON."))
         truncated = None
         if not shaped.whole:
-            handle = await self.results.keep(caller, clean, mime="application/json")
+            try:
+                handle = await self.results.keep(caller, clean, mime="application/json")
+            except SandbridgeError as error:
+                return RunFailed(report, error.failure)
             truncated = Truncated(len(clean), handle)
         attempt.bytes_out = len(clean) if shaped.whole else len(_utf8(compact(shaped.value)))
         return RunReturned(report, shaped.value, truncated, tuple(session.gathered.files))

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from sandbridge_kit.errors import Code, fail
 from sandbridge_kit.identity import Caller
 from sandbridge_kit.ports.runner import MIB
 from sandbridge_orchestrator.ports import Kept
@@ -52,11 +53,10 @@ class MemoryResults:
         self._directory: Path | None = None
 
     async def keep(self, caller: Caller, data: bytes, *, mime: str, name: str | None = None) -> str:
-        """Keep `data` and return its handle; raises OSError where the disk takes no more."""
+        """Keep `data` and return its handle; raises `output_exceeded` where the disk takes no more."""
         self._expire()
         handle = self._new_handle()
-        path = self._place() / handle
-        path.write_bytes(data)
+        path = self._write(handle, data)
         entries = self._owners.setdefault(caller.owner, OrderedDict())
         entries[handle] = _Entry(path, mime, name, len(data), self._now_ms())
         while len(entries) > self._most or sum(entry.size for entry in entries.values()) > self._most_bytes:
@@ -79,6 +79,14 @@ class MemoryResults:
         if self._directory is not None:
             shutil.rmtree(self._directory, ignore_errors=True)
             self._directory = None
+
+    def _write(self, handle: str, data: bytes) -> Path:
+        try:
+            path = self._place() / handle
+            path.write_bytes(data)
+        except OSError:
+            raise fail(Code.OUTPUT_EXCEEDED, "What the script made could not be kept; return less.") from None
+        return path
 
     def _place(self) -> Path:
         if self._directory is None:

@@ -57,8 +57,9 @@ class Sender:
         if known is not None and now - known[0] < _ADDRESS_LIFE_S:
             return known[1]
         try:
-            found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        except (OSError, UnicodeError):
+            async with asyncio.timeout(self._limits.connect_ms / 1000):
+                found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError, TimeoutError):
             raise Unreachable("its host name cannot be resolved", sent=False) from None
         addresses = tuple(dict.fromkeys(str(entry[4][0]) for entry in found))
         self._resolved[host, port] = now, addresses
@@ -80,6 +81,8 @@ class Sender:
             if getattr(_root_cause(error), "error_status_hint", None) == _HEADERS_TOO_LARGE:
                 raise ResponseTooLarge("its headers are far too large") from None
             raise Unreachable(_reason(error), sent=state.sent) from None
+        except httpx2.InvalidURL:
+            raise Unreachable("its URL is not valid", sent=False) from None
         except httpx2.DecodingError:
             raise Unreachable("its answer could not be decompressed", sent=True) from None
 
@@ -198,6 +201,7 @@ class _Sent:
             self._on_sent()
 
 
+_CODINGS = frozenset({"", "identity", "gzip", "deflate"})
 _DEFAULT_HEADERS = (("Accept", "*/*"), ("Accept-Encoding", "gzip, deflate"), ("User-Agent", "sandbridge"))
 
 
@@ -209,9 +213,12 @@ def _target(url: str) -> str:
 
 
 async def _decoded(response: httpx2.Response) -> AsyncIterator[bytes]:
+    codings = {coding.strip().lower() for coding in response.headers.get("content-encoding", "").split(",")}
+    if not codings <= _CODINGS:
+        # Unread, it would pass as it is, and so would a credential inside it.
+        raise httpx2.DecodingError("a coding that was not asked for")
     # `aiter_raw` where nothing is compressed: it spares a layer of buffering.
-    chunks = response.aiter_bytes() if "content-encoding" in response.headers else response.aiter_raw()
-    async for chunk in chunks:
+    async for chunk in response.aiter_bytes() if codings & {"gzip", "deflate"} else response.aiter_raw():
         yield chunk
 
 

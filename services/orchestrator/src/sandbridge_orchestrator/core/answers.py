@@ -74,9 +74,10 @@ class Reply:
 
 def reply(received: Received, redactor: Redactor) -> Reply:
     """Return the answer to an `api` ask, without the secrets that `redactor` knows."""
-    body = redactor.data(received.body)
     headers = shown_headers(received.headers, redactor)
-    payload, body = classified(received.header("content-type"), body)
+    # Redacted after decoding: a secret in UTF-16 would not be found before.
+    payload, body = classified(received.header("content-type"), received.body)
+    body = redactor.json(body) if payload == {"kind": "json"} else redactor.data(body)
     head: dict[str, Any] = {"status": received.status, "headers": headers}
     if payload is not None:
         head["payload"] = payload
@@ -148,7 +149,10 @@ def json_of(answer: Reply) -> Json:
             "This operation's answer is not JSON, so there are no items to page through.",
             hint="Call the operation itself and read its answer.",
         )
-    return json.loads(answer.body)
+    try:
+        return json.loads(answer.body)
+    except RecursionError:
+        raise fail(Code.INVALID_ARGUMENTS, "This operation's answer is nested too deep to page through.") from None
 
 
 def _utf8(body: bytes, charset: str | None) -> bytes:

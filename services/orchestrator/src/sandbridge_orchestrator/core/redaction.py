@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+import re
 from collections.abc import Iterable
 from urllib.parse import quote, quote_plus
 
@@ -12,6 +13,11 @@ MARK = "[redacted]"
 _MARK = MARK.encode()
 _SHORTEST = 4
 """A shorter secret would be found everywhere in ordinary text; it is no secret."""
+
+_SHORTEST_CORE = 6
+"""The same for a piece of base64, of which long texts hold every short combination."""
+
+_ESCAPE = re.compile(rb"\\(?:\\|u00[2-7][0-9a-fA-F])")
 
 
 class Redactor:
@@ -47,8 +53,21 @@ class Redactor:
                 value = value.replace(spelling, _MARK)
         return value
 
+    def json(self, value: bytes) -> bytes:
+        """Return JSON text without the secrets, also where it spells them with `\\u00XX` escapes."""
+        return self.data(_ESCAPE.sub(_unescaped, value) if b"\\u00" in value else value)
+
 
 NOTHING = Redactor()
+
+
+def _unescaped(escape: re.Match[bytes]) -> bytes:
+    # An escaped backslash is matched only so that what follows it is not taken for an escape.
+    text = escape[0]
+    if text == b"\\\\":
+        return text
+    character = bytes([int(text[4:], 16)])
+    return text if character in (b'"', b"\\", b"\x7f") else character
 
 
 def _spellings(secret: str) -> Iterable[str]:
@@ -57,7 +76,7 @@ def _spellings(secret: str) -> Iterable[str]:
     yield json.dumps(secret, ensure_ascii=False)[1:-1]
     yield json.dumps(secret)[1:-1].replace("/", "\\/")
     yield html.escape(secret)
-    for encoded in (quote(secret, safe=""), quote(secret), quote_plus(secret)):
+    for encoded in (quote(secret, safe=""), quote(secret), quote(secret, safe="!'()*"), quote_plus(secret)):
         yield encoded
         yield _lower_hex(encoded)
     raw = secret.encode()
@@ -68,7 +87,7 @@ def _spellings(secret: str) -> Iterable[str]:
         yield quote(padded, safe="")
         for offset in range(3):
             core = _core(encode(bytes(offset) + raw).decode(), offset, len(raw))
-            if len(core) >= _SHORTEST:
+            if len(core) >= _SHORTEST_CORE:
                 yield core
 
 
