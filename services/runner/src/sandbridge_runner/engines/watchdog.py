@@ -19,7 +19,7 @@ while read -r verb group; do
   groups=$kept
   [ "$verb" = add ] && groups="$groups $group"
 done
-for group in $groups; do kill -9 -- "-$group" 2>/dev/null; done
+for group in $groups; do kill -s KILL -- "-$group" 2>/dev/null; done
 """
 
 

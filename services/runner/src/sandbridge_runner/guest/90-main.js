@@ -1,21 +1,26 @@
 // One script from `start` to `finished`.
 let limits;
 
-/** Line and column in the caller's code of the topmost frame that stands there, `shift` being the wrapper's own lines. */
-const positionIn = (trace, shift, lines) => {
-  for (const line of split(trace, "\n")) {
-    const found = exec(/data:application\/typescript,.*:(\d+):(\d+)\)?$/, line);
-    if (found !== null) return { line: max(1, min(+found[1] - shift, lines)), column: +found[2] };
+/** Line and column in the caller's code of the topmost frame there, `shift` being the wrapper's own lines. */
+const positionIn = (trace, shift) => {
+  const frames = split(trace, "\n");
+  for (let i = 0; i < frames.length; i++) {
+    const found = exec(/data:application\/typescript,.*:(\d+):(\d+)\)?$/, frames[i]);
+    if (found === null) continue;
+    const line = +found[1] - shift;
+    // What is missing at the end of the code is noticed in the wrapper's line after it.
+    return line > lineCount ? { line: lineCount, column: lastLineLength + 1 } : { line: max(1, line), column: +found[2] };
   }
   return undefined;
 };
 
 let linesBefore = 0;
 let lineCount = 1;
+let lastLineLength = 0;
 const describe = (error) => {
   const object = typeof error === "object" && error !== null;
   const known = object ? weakGet(issued, error) : undefined;
-  const place = object ? positionIn(stackOf(error), linesBefore, lineCount) : undefined;
+  const place = object ? positionIn(stackOf(error), linesBefore) : undefined;
   if (known !== undefined) return bare({ ...known, ...place });
   const name = object ? readText(error, "name", "Error") : "";
   const message = object ? readText(error, "message", "") : shownThrown(error);
@@ -40,7 +45,8 @@ const finish = async (head, body) => {
   if (draining > 0) await drained();
   finished = true;
   writeFrame(headText, body);
-  exit(0);
+  // The runner reads what the process has used, then kills it; the end of input comes where the runner is gone.
+  for (;;) readFrame();
 };
 const failWith = (code, message, place) => finish(bare({ t: "finished", ok: false, error: bare({ code, message, ...place }) }));
 const failRun = (error) => finish(bare({ t: "finished", ok: false, error: describe(error) }));
@@ -73,7 +79,7 @@ const isSyntaxError = (error) => {
 const syntaxProblem = (error, shape) => {
   const message = readText(error, "message", "the code cannot be parsed");
   const first = split(split(message, "\n")[0], " at data:")[0];
-  return { message: startsWith(first, "SyntaxError: ") ? first : `SyntaxError: ${first}`, place: positionIn(message, shape.shift, lineCount), shape };
+  return { message: startsWith(first, "SyntaxError: ") ? first : `SyntaxError: ${first}`, place: positionIn(message, shape.shift), shape };
 };
 
 /** Load the code in the first shape that parses; the module's namespace, or the problem to report. */
@@ -117,6 +123,7 @@ const begin = ({ head, body }) => {
   if (head.apis.length > 0) define("api", apis[head.apis[0]]);
   const code = text(body);
   lineCount = split(code, "\n").length;
+  lastLineLength = code.length - lastIndexOf(code, "\n") - 1;
   return code;
 };
 
@@ -124,7 +131,9 @@ const main = async (code) => {
   try {
     const outcome = await load(code);
     if (outcome.problem !== undefined) return failWith("syntax_error", outcome.problem.message, outcome.problem.place);
-    const value = await run(outcome);
+    const outcomeOfRun = run(outcome);
+    pump();
+    const value = await outcomeOfRun;
     // One turn shows whether a rejection was left without a handler; calls under way are waited for.
     await turn();
     await drained();
@@ -146,6 +155,20 @@ listen("unhandledrejection", (event) => {
 listen("beforeunload", () => {
   failWith("script_error", "the script waits for a promise that nothing settles");
 });
-prepareGlobals();
-writeFrame(jsonText(bare({ t: "ready", build: BUILD })));
-main(begin(readFrame()));
+/** Everything once, with a script of ours: what is compiled and connected on first use is ready before the real one. */
+const rehearse = async () => {
+  const limits = bare({ result_bytes: 0, console_bytes: 0, body_bytes: 0 });
+  const head = bare({ limits, now_ms: 0, seed: "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", apis: ["api"] });
+  const outcome = await load(begin(bare({ head, body: utf8("return 0") })));
+  resultText([await run(outcome), create(null), random()]);
+  await turn();
+  delete globalThis.api;
+  delete globalThis.apis;
+};
+const perform = async () => {
+  prepareGlobals();
+  await rehearse();
+  writeFrame(jsonText(bare({ t: "ready", build: BUILD })));
+  await main(begin(readFrame()));
+};
+perform();
