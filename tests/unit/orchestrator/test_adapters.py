@@ -14,7 +14,7 @@ import pytest
 from sandbridge_kit.errors import Code, SandbridgeError
 from sandbridge_kit.identity import LOCAL_CALLER, Caller
 from sandbridge_orchestrator.adapters.admission import Slots
-from sandbridge_orchestrator.adapters.audit import JsonAudit, open_audit_file
+from sandbridge_orchestrator.adapters.audit import JsonAudit
 from sandbridge_orchestrator.adapters.credentials import StaticKeys
 from sandbridge_orchestrator.adapters.results import MemoryResults
 from sandbridge_orchestrator.budget import ByteBudget, Room
@@ -156,15 +156,6 @@ async def test_a_trail_that_cannot_be_written_is_unavailable_until_it_can() -> N
         assert error.value.failure.code == Code.AUDIT_UNAVAILABLE
     stream.full = False
     await audit.ready()
-
-
-def test_an_audit_file_is_appended_to_and_private(tmp_path: Path) -> None:
-    path = tmp_path / "audit.jsonl"
-    for text in ("a\n", "b\n"):
-        with open_audit_file(path) as stream:
-            stream.write(text)
-
-    assert (path.read_text(encoding="utf-8"), stat.S_IMODE(path.stat().st_mode)) == ("a\nb\n", 0o600)
 
 
 async def test_static_keys_print_nothing() -> None:

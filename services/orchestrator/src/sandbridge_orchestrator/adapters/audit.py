@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, TextIO
 
 from sandbridge_kit.errors import Code, fail
@@ -47,12 +45,6 @@ class JsonAudit:
     @staticmethod
     def _unavailable() -> Exception:
         return fail(Code.AUDIT_UNAVAILABLE, "The audit trail cannot be written.")
-
-
-def open_audit_file(path: Path) -> TextIO:
-    """Open a file for appending records, readable by its owner alone when it is created; raises OSError."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    return os.fdopen(descriptor, "a", encoding="ascii")
 
 
 def fields(record: ToolAudit | CallAudit) -> dict[str, Any]:

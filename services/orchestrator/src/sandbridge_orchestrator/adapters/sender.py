@@ -174,12 +174,15 @@ class Sender:
         # As many as there are configured origins, since no other gets this far.
         pool = self._pools.get(origin)
         if pool is None:
-            pool = httpx2.AsyncHTTPTransport(verify=self._context(), trust_env=False, limits=_POOL_LIMITS)
+            pool = httpx2.AsyncHTTPTransport(verify=self._context(origin), trust_env=False, limits=_POOL_LIMITS)
             self._pools[origin] = pool
         return pool
 
-    def _context(self) -> ssl.SSLContext:
-        # Reading the certificate store takes tens of milliseconds, so it is done once.
+    def _context(self, origin: Origin) -> ssl.SSLContext:
+        # Reading the certificate store takes tens of milliseconds, so it is done once, and not for plain http. A
+        # context without it would trust nobody.
+        if origin.scheme != "https":
+            return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         if self._tls is None:
             self._tls = ssl.create_default_context()
         return self._tls
