@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sandbridge_docsearch.catalogue import Catalogue
+from sandbridge_docsearch.core.markdown import fenced, inline
 from sandbridge_kit.ports.docs import ANSWER_BYTES, SearchAnswer, SearchRequest
 from sandbridge_openapi.document import load
 from sandbridge_openapi.model import Document
@@ -136,6 +137,15 @@ def test_text_of_a_document_stays_inside_its_marked_block(document_of: Callable[
     assert not re.search(r"<\s*/?\s*api-text", inside, re.IGNORECASE)
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b\u2028-\u202e\u2060-\u206f\U000e0000-\U000e007f]", inside)
     assert sum(line.startswith("#") for line in _outside_fences(inside)) == 1
+
+
+@pytest.mark.parametrize(("code", "span"), [("a", "`a`"), ("a`b", "`` a`b ``"), ("```", "```` ``` ````")])
+def test_an_inline_span_is_longer_than_any_row_of_backticks_in_it(code: str, span: str) -> None:
+    assert inline(code) == span
+
+
+def test_a_fence_is_longer_than_any_row_of_backticks_in_it() -> None:
+    assert fenced("a ```` b") == "`````ts\na ```` b\n`````"
 
 
 def _outside_fences(text: str) -> list[str]:

@@ -122,6 +122,23 @@ def test_a_deprecated_operation_is_marked_and_comes_after_its_equal(document_of:
     assert "GET `/old` — Find things **Deprecated.**" in answer.markdown
 
 
+def test_of_two_equal_operations_the_one_with_the_shorter_path_comes_first(
+    document_of: Callable[..., Document],
+) -> None:
+    operation = {"summary": "Find things", "responses": {"200": {"description": "ok"}}}
+    document = document_of(
+        {
+            "/{a}/{b}/{c}": {"get": {"operationId": "things.deep", **operation}},
+            "/{a}": {"get": {"operationId": "things.flat", **operation}},
+        }
+    )
+
+    assert ids(Catalogue.build({"api": document}).search(SearchRequest("find things")).structured["cards"]) == [
+        "things.flat",
+        "things.deep",
+    ]
+
+
 @pytest.mark.parametrize(
     ("query", "first"), [("shipped", "orders.list"), ("customer", "orders.create"), ("repor", "reports.get")]
 )

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from sandbridge_docsearch.core.index import Entry, Index
-from sandbridge_docsearch.core.ranking import LONGEST_QUERY, favoured_methods, rank
+from sandbridge_docsearch.core.ranking import LONGEST_QUERY, favoured_methods, rank, score
 from sandbridge_docsearch.core.words import words
 
 WEIGHTS = {"summary": 3.0, "description": 1.0}
@@ -76,6 +76,23 @@ def test_each_clause_of_a_question_finds_its_operation() -> None:
     top = found(entries, "create an order for the customer, then download the invoice as pdf")[:3]
 
     assert {1, 4} <= set(top)
+
+
+def test_an_operation_that_answers_one_clause_gains_over_one_that_shares_a_word_with_each() -> None:
+    entries = [an_entry("Cancel an order"), an_entry("Order, invoice and customer")]
+    index = Index.build(entries, WEIGHTS)
+
+    apart = score(index, "cancel an order, send an invoice, call a customer")
+    together = score(index, "cancel an order send an invoice call a customer")
+
+    assert apart[0] / apart[1] > together[0] / together[1]
+
+
+def test_an_operation_whose_title_the_question_covers_comes_first() -> None:
+    passages = {"summary": [["report", "daily", "sales"]]}
+    entries = [Entry(passages, title=["report", "daily", "sales"]), Entry(passages, title=["report"])]
+
+    assert found(entries, "report") == [1, 0]
 
 
 @pytest.mark.parametrize(

@@ -152,6 +152,7 @@ SCHEMAS = {
         {"type": "object", "required": ["a"], "properties": {"a": {"type": "integer", "examples": ["seven"]}}},
         {"type": "integer", "default": "many"},
         {"enum": [None, 1]},
+        {"anyOf": [{"allOf": [{"type": "string"}, {"type": "integer"}]}, {"type": "integer"}]},
         {"$ref": "#/components/schemas/Tree", "required": ["up"]},
         {"$ref": "#/components/schemas/Pet"},
         {"type": ["null", "boolean"]},
