@@ -171,6 +171,14 @@ def test_what_only_looks_like_a_reference_is_left_alone() -> None:
     )
 
 
+def test_a_property_may_have_the_name_of_a_keyword_that_holds_data() -> None:
+    folder = Folder(FILES)
+
+    document = load(with_schema("{properties: {example: {$ref: my%20file.json}}}"), read=folder.read)
+
+    assert (folder.asked, list(document.schemas)) == (["my file.json"], ["my_file"])
+
+
 def test_files_that_refer_to_each_other_are_read_once() -> None:
     folder = Folder({"a.yaml": b"A: {$ref: 'b.yaml#/B'}", "b.yaml": b"B: {properties: {a: {$ref: 'a.yaml#/A'}}}"})
 

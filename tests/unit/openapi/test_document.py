@@ -134,6 +134,17 @@ paths:
     )
 
 
+def test_o10_reasons_and_warnings_hold_no_control_or_direction_characters() -> None:
+    hidden = r'"a\u202Eb\u0007c"'
+    document = read(
+        f"paths: {{/a: {{get: {{parameters: [{{name: {hidden}, in: {hidden}, required: true}}]}}, "
+        f"put: {{parameters: [{{name: {hidden}, in: {hidden}}}]}}}}}}"
+    )
+
+    texts = [document.skipped[0].reason, document.warnings[0].reason]
+    assert [text.startswith("the parameter abc is in") and text.isprintable() for text in texts] == [True, True]
+
+
 @pytest.mark.parametrize(
     ("key", "path"),
     [

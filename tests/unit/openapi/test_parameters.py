@@ -186,15 +186,16 @@ paths:
   /a: {get: {parameters: [{$ref: '#/components/parameters/Limit'}]}}
   /b: {get: {parameters: [{$ref: '#/components/parameters/Limit', description: Here}]}}
   /c: {get: {parameters: [{$ref: '#/components/parameters/Alias'}]}}
+  /d: {get: {parameters: [{$ref: '#/components/parameters/Alias', description: Here}]}}
 components:
   parameters:
     Limit: {name: limit, in: query, description: There, schema: {type: integer, maximum: 100}}
-    Alias: {$ref: '#/components/parameters/Limit'}
+    Alias: {$ref: '#/components/parameters/Limit', description: On the way}
 """
     found = [operation.parameters for operation in load(text).operations]
 
     limit = {"type": "integer", "maximum": 100}
-    assert found == [(query("limit", limit, description=about),) for about in ("There", "Here", "There")]
+    assert found == [(query("limit", limit, description=about),) for about in ("There", "Here", "On the way", "Here")]
 
 
 def test_a_default_behind_a_reference_makes_a_required_parameter_optional() -> None:

@@ -288,19 +288,19 @@ def test_a_made_up_name_never_takes_the_name_of_a_component() -> None:
     text = """
     components:
       schemas:
-        nodes: {type: string}
+        Tree_nodes: {type: string}
         Tree: {properties: {nodes: {type: integer}}}
         All:
           properties:
             a: {$ref: '#/components/schemas/Tree/properties/nodes'}
-            b: {$ref: '#/components/schemas/nodes'}
+            b: {$ref: '#/components/schemas/Tree_nodes'}
     """
     _, schemas, _ = read_all(text, "#/components/schemas/All")
 
     assert schemas == {
-        "All": {"properties": {"a": {"$ref": "#/$defs/Tree_nodes"}, "b": {"$ref": "#/$defs/nodes"}}},
-        "Tree_nodes": {"type": "integer"},
-        "nodes": STRING,
+        "All": {"properties": {"a": {"$ref": "#/$defs/Tree_nodes2"}, "b": {"$ref": "#/$defs/Tree_nodes"}}},
+        "Tree_nodes2": {"type": "integer"},
+        "Tree_nodes": STRING,
     }
 
 

@@ -185,7 +185,7 @@ def _identity(place: Place, raw: dict[str, Json]) -> tuple[str, Location]:
         name = str(name)
     if not isinstance(name, str) or not name:
         raise Unusable(place, "a parameter has no name")
-    if location not in _STYLES:
+    if not isinstance(location, str) or location not in _STYLES:
         reason = f"the parameter {name[:100]} is in {str(location)[:40]!r}; it must be in path, query, header or cookie"
         raise Unusable(place, reason)
     return name, cast(Location, location)

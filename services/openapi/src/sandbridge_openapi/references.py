@@ -23,6 +23,8 @@ class Located:
 
     place: Place
     value: Json
+    described: bool = False
+    """True where a reference on the way here put its own summary or description into a copy of the value."""
 
 
 class References:
@@ -51,7 +53,7 @@ class References:
         for _ in range(HOP_LIMIT):
             if not is_reference(at.value):
                 if texts and isinstance(at.value, dict):
-                    return Located(at.place, {**at.value, **texts})
+                    return Located(at.place, {**at.value, **texts}, described=True)
                 return at
             texts = {key: at.value[key] for key in ("summary", "description") if key in at.value} | texts
             at = self.find(at.value["$ref"])
@@ -107,8 +109,8 @@ def is_reference(value: Json) -> bool:
 
 
 def shared_pointer(raw: Json, at: Located) -> str | None:
-    """Return the pointer of `at`, where `raw` led if it is a bare reference: what is read there serves all."""
-    return pointer_of(at.place) if is_reference(raw) and not ("description" in raw or "summary" in raw) else None
+    """Return the pointer of `at`, where `raw` led, if what is read there serves every reference to it."""
+    return pointer_of(at.place) if is_reference(raw) and not at.described else None
 
 
 def foreign_reason(reference: str) -> str:
