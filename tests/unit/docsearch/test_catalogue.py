@@ -315,3 +315,12 @@ async def test_a_replaced_catalogue_answers_the_next_search(catalogue: Catalogue
 
     after = await search.search(SearchRequest("orders.create"))
     assert (before.outcome, after.outcome) == ("no_match", "hits")
+
+
+def test_a_card_of_a_list_in_pages_shows_how_to_walk_it(document_of: Callable[..., Document]) -> None:
+    page = {"name": "page", "in": "query", "schema": {"type": "integer"}}
+    operation = {"operationId": "things.list", "parameters": [page], "responses": {"200": {"description": "ok"}}}
+    answer = Catalogue.build({"api": document_of({"/things": {"get": operation}})}).search(SearchRequest("things.list"))
+
+    walk = "for await (const item of paginate(api.things.list, args, { limit }))"
+    assert (answer.structured["cards"][0]["pages"], f"`{walk}`" in answer.markdown) == (walk, True)

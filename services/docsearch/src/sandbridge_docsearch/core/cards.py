@@ -15,8 +15,9 @@ from typing import Any, TypeAlias
 from sandbridge_docsearch.core.listing import Listed
 from sandbridge_openapi.example import example, preferred
 from sandbridge_openapi.model import MediaType, Operation, Parameter, Requirement, Response, Schema
+from sandbridge_openapi.paging import scheme
 from sandbridge_openapi.type_names import Direction, TypeNames, plain_text, reference
-from sandbridge_openapi.typescript import Limits, notes, signature, written
+from sandbridge_openapi.typescript import Limits, call_path, notes, signature, written
 
 Card: TypeAlias = Mapping[str, Any]
 Use: TypeAlias = tuple[str, Direction]
@@ -104,6 +105,8 @@ def card_of(one: Listed, names: TypeNames, level: Level) -> Made:
     if operation.body is not None and operation.body.media:
         card["body"] = _body(operation, names, detail, uses)
     card["responses"] = _responses(operation.responses, names, detail, uses)
+    if scheme(operation, names.schemas) is not None:
+        card["pages"] = f"for await (const item of paginate({call_path(operation, one.root)}, args, {{ limit }}))"
     script = example(operation, one.root, names.schemas) if detail.example else ""
     card["example"] = script if len(script) <= detail.example else ""
     return Made(card, tuple(uses))

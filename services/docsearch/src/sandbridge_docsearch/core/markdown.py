@@ -54,6 +54,8 @@ def card(found: Mapping[str, Any]) -> str:
     if "body" in found:
         parts += _body(found["body"])
     parts += _responses(found["responses"])
+    if "pages" in found:
+        parts.append(f"All pages, item by item: {inline(found['pages'])}")
     if found["example"]:
         parts += ["Example:", fenced(found["example"])]
     return "\n".join(parts)
