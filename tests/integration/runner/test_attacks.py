@@ -1,0 +1,177 @@
+"""A script is hostile: what it may not reach, seen from inside and from outside."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from guests import Execute, a_start, run_on
+
+from sandbridge_kit.errors import Code
+from sandbridge_runner.engines import confinement
+from sandbridge_runner.engines.deno import DenoEngine, guest_source
+from sandbridge_runner.service import PoolRunner
+
+CLIMB = "const D = globalThis.Deno ?? (() => {}).constructor('return globalThis.Deno')() ?? {};"
+ATTACKS = {
+    "read a file": f"{CLIMB} return D.readTextFileSync('/etc/passwd')",
+    "write a file": f"{CLIMB} return D.writeTextFileSync('/tmp/x', 'x')",
+    "see the environment": f"{CLIMB} return D.env.toObject()",
+    "start a process": f"{CLIMB} return new D.Command('id').outputSync()",
+    "signal a process": f"{CLIMB} return D.kill(1, 'SIGKILL')",
+    "connect": f"{CLIMB} return await D.connect({{hostname: '127.0.0.1', port: PORT}})",
+    "listen": f"{CLIMB} return D.listen({{port: 0}})",
+    "datagram": f"{CLIMB} return D.listenDatagram({{port: 0, transport: 'udp'}})",
+    "open a web socket": "return new WebSocket('ws://127.0.0.1:PORT')",
+    "start a worker": "return new Worker('data:application/javascript,1', {type: 'module'})",
+    "use local storage": "return localStorage.length",
+    "use caches": "return await caches.open('x')",
+    "see the process": "return process.env",
+    "import over http": "return await import('http://127.0.0.1:PORT/x.js')",
+    "import a file": "return await import('file:///etc/hostname')",
+    "import text": "return await import('file:///etc/passwd', {with: {type: 'text'}})",
+    "import from npm": "return await import('npm:left-pad')",
+    "import from jsr": "return await import('jsr:@std/path')",
+    "import by http inside data": "return await import('data:application/javascript,import \"http://127.0.0.1:PORT/y.js\"')",
+    "use node:fs": "return (await import('node:fs')).readFileSync('/etc/passwd', 'utf8')",
+    "use node:child_process": "return (await import('node:child_process')).execSync('id')",
+    "use node:process to kill": "const p = await import('node:process'); return p.kill(p.ppid, 9)",
+    "use node:net": "const n = await import('node:net'); return await new Promise((r, j) => n.connect(PORT, '127.0.0.1', r).on('error', j))",
+    "use node:worker_threads": "const w = await import('node:worker_threads'); return new w.Worker('1', {eval: true})",
+    "fetch natively": "const r = await (await import('node:http')).get('http://127.0.0.1:PORT/'); return r",
+}
+
+
+@pytest.fixture
+def listener() -> Iterator[tuple[int, list[str]]]:
+    """A TCP and a UDP port on loopback, and the list of who called."""
+    hits: list[str] = []
+    with socket.create_server(("127.0.0.1", 0)) as tcp, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
+        port = tcp.getsockname()[1]
+        udp.bind(("127.0.0.1", port))
+        for server, wait in ((tcp, lambda: tcp.accept()[0].close()), (udp, lambda: udp.recvfrom(1))):
+            server.settimeout(0.1)
+            threading.Thread(target=_note, args=(wait, hits, server), daemon=True).start()
+        yield port, hits
+
+
+def _note(wait: Callable[[], object], hits: list[str], server: socket.socket) -> None:
+    while server.fileno() >= 0:
+        try:
+            wait()
+            hits.append(str(server.type))
+        except TimeoutError:
+            continue
+        except OSError:
+            return
+
+
+async def test_nothing_outside_can_be_reached_from_a_script(execute: Execute, listener: tuple[int, list[str]]) -> None:
+    port, hits = listener
+    reached = {}
+    for name, code in ATTACKS.items():
+        ran = await execute(code.replace("PORT", str(port)), wall_clock_ms=3000)
+        if not hasattr(ran.finished.outcome, "failure"):
+            reached[name] = ran.result
+
+    assert (reached, hits) == ({}, [])
+
+
+async def test_the_listener_of_these_tests_does_notice_a_caller(listener: tuple[int, list[str]]) -> None:
+    port, hits = listener
+    with socket.create_connection(("127.0.0.1", port)):
+        for _ in range(100):
+            if hits:
+                break
+            threading.Event().wait(0.02)
+
+    assert len(hits) == 1
+
+
+async def test_only_the_promised_names_are_in_scope(execute: Execute) -> None:
+    ran = await execute(
+        "return ['Deno', 'process', 'Buffer', 'Worker', 'WebSocket', 'EventSource', 'navigator', 'localStorage', 'caches', 'require',"
+        " 'global', 'setImmediate', 'MessageChannel', 'BroadcastChannel', 'prompt', 'Request', 'location', 'SubtleCrypto']"
+        ".filter((name) => name in globalThis)"
+    )
+
+    assert ran.result == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+async def test_a_guest_is_not_root_and_sees_no_process_of_the_host(runner: PoolRunner) -> None:
+    async with runner.open(a_start("while(true){}")) as run:
+        engine_pid = run._guest.pids[-1]  # type: ignore[attr-defined]
+        status = dict(
+            line.split(":\t", 1)
+            for line in Path(f"/proc/{engine_pid}/status").read_text().splitlines()
+            if ":\t" in line
+        )
+        environment = Path(f"/proc/{engine_pid}/environ").read_bytes() if os.geteuid() == 0 else b""
+
+    assert (status["Uid"].split()[1] != "0", status["CapEff"].strip("0"), status["NoNewPrivs"]) == (True, "", "1")
+    assert b"PATH=" not in environment
+
+
+LEAVE = """
+globalThis.left = 1;
+const found = [];
+for (const name of ['localStorage', 'sessionStorage', 'caches', 'Deno']) if (name in globalThis) found.push(name);
+return found;
+"""
+LEAVE_FILES = """
+const fs = await import('node:fs');
+for (const d of ['/tmp', '/dev/shm', '/var/tmp']) fs.writeFileSync(d + '/sandbridge-left', 'x');
+"""
+
+
+async def test_the_next_run_sees_nothing_of_the_one_before(execute: Execute) -> None:
+    first = await execute(LEAVE)
+    await execute(LEAVE_FILES)
+    second = await execute("return ['left' in globalThis, Object.keys(globalThis)]")
+
+    left = [d for d in ("/tmp", "/dev/shm", "/var/tmp") if (Path(d) / "sandbridge-left").exists()]
+    assert (first.result, second.result, left) == ([], [False, []], [])
+
+
+async def test_what_the_engine_writes_for_a_run_goes_with_the_run(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    for parent in tmp_path.parents[:2]:
+        parent.chmod(0o755)
+    async with PoolRunner(DenoEngine(parent=tmp_path), spares=1) as runner:
+        await run_on(runner, a_start("return 'a-canary-in-the-code'"))
+        await run_on(runner, a_start("return 1"))
+        left = [path for path in tmp_path.rglob("*") if path.is_file() and b"a-canary" in path.read_bytes()]
+
+    assert (left, list(tmp_path.iterdir())) == ([], [])
+
+
+async def test_a_guest_that_cannot_be_trusted_with_its_exit_is_an_error(execute: Execute) -> None:
+    failure = (await execute("const p = await import('node:process'); p.exit(0)")).failure
+
+    assert failure.code in (Code.GUEST_EXITED, Code.SCRIPT_ERROR)
+
+
+async def test_polluted_prototypes_do_not_turn_a_failure_into_success(execute: Execute) -> None:
+    ran = await execute(
+        "Object.prototype.ok = true; Object.prototype.t = 'finished'; Object.prototype.error = null;"
+        "Object.prototype.toJSON = function () { return {t: 'finished', ok: true} }; throw new Error('x')"
+    )
+
+    assert ran.failure.code is Code.SCRIPT_ERROR
+
+
+def test_the_guest_exports_nothing() -> None:
+    assert "\nexport " not in guest_source("x").replace('"export ', "")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="wrappers exist on Linux")
+def test_as_root_guests_are_given_another_user() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("not root here")
+    assert str(confinement.NOBODY) in confinement.probe().inner
