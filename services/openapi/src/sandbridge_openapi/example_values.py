@@ -46,6 +46,7 @@ class Values:
 
     def __init__(self, schemas: Mapping[str, Schema]) -> None:
         self.schemas = schemas
+        self._compiled: dict[int, tuple[Schema, jsonschema_rs.Draft202012Validator]] = {}
 
     def body(self, media: MediaType) -> Json:
         """Return a body for one media type. Members that the caller may not set are left out."""
@@ -69,12 +70,19 @@ class Values:
 
     def fits(self, value: Json, schema: Schema) -> bool:
         """Tell whether a value passes the check that a caller's argument must pass."""
-        # Compiled anew: what is kept for later belongs to the calls that scripts make.
-        rules = inputs.input_schema(schema, self.schemas)
-        validator = jsonschema_rs.Draft202012Validator(
-            rules, validate_formats=False, pattern_options=inputs.REGEX, offline=True
-        )
-        return validator.is_valid(value)
+        return self._validator(schema).is_valid(value)
+
+    def _validator(self, schema: Schema) -> jsonschema_rs.Draft202012Validator:
+        """Compile a schema once for this example; what is kept for longer belongs to the calls that scripts make."""
+        kept = self._compiled.get(id(schema))
+        if kept is None:
+            rules = inputs.input_schema(schema, self.schemas)
+            made = jsonschema_rs.Draft202012Validator(
+                rules, validate_formats=False, pattern_options=inputs.REGEX, offline=True
+            )
+            # The schema is kept with it: its identity is its key.
+            kept = self._compiled[id(schema)] = schema, made
+        return kept[1]
 
     def is_read_only(self, schema: Schema) -> bool:
         """Tell whether the caller may not set a member with this schema."""
