@@ -153,6 +153,7 @@ def test_row_26_the_tag_is_required_in_each_branch_of_a_union() -> None:
     """
     schemas = read_all(text, "#/definitions/U")
 
+    assert [branch["required"] for branch in schemas["U"]["oneOf"]] == [["kind"], ["kind"]]
     values: list[Json] = [{"kind": "a", "n": 1}, {"kind": "b", "s": "x"}, {"n": 1}, {"kind": "c"}]
     assert [accepts(schemas, "U", value) for value in values] == [True, True, False, False]
 
@@ -170,12 +171,26 @@ def test_row_26_branches_by_reference_take_their_tag_from_the_mapping() -> None:
 
     assert schemas["U"] == {
         "oneOf": [
-            tagged("A", {"type": "string", "enum": ["a", "a2"]}),
+            tagged("A", {"enum": ["a", "a2"]}),
             {"$ref": "#/$defs/B"},
             {"type": "null"},
         ],
         "discriminator": {"propertyName": "kind", "mapping": {"a": "#/$defs/A", "a2": "#/$defs/A", "b": "#/$defs/B"}},
     }
+
+
+def test_row_26_a_branch_that_is_itself_such_a_union_needs_no_tag_of_its_own() -> None:
+    text = """
+    definitions:
+      Outer: {oneOf: [{$ref: '#/definitions/Inner'}], discriminator: {propertyName: kind}}
+      Inner: {oneOf: [{properties: {kind: {const: a}}}], discriminator: {propertyName: kind}}
+    """
+    schemas = read_all(text, "#/definitions/Outer")
+
+    assert [schema["oneOf"] for schema in schemas.values() if isinstance(schema, dict)] == [
+        [{"$ref": "#/$defs/Inner"}],
+        [{"properties": {"kind": {"const": "a"}}, "required": ["kind"]}],
+    ]
 
 
 def test_o05_a_deep_hierarchy_does_not_multiply_itself() -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import weakref
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from sandbridge_openapi.bundle import bundle
+from sandbridge_openapi.bundle import bundle, canonical
 from sandbridge_openapi.document import load, read_document
 from sandbridge_openapi.errors import DocumentError
-from sandbridge_openapi.model import Document, Operation, Skipped, Tag, Warned
+from sandbridge_openapi.model import Document, Json, Operation, Skipped, Tag, Warned
 
 
 def read(text: str) -> Document:
@@ -252,6 +256,57 @@ def test_published_documents_are_read_without_a_warning(name: str, operations: i
         server,
     )
     assert (document.skipped, document.warnings) == ((), ())
+
+
+JUNK: list[Json] = [
+    None,
+    True,
+    0,
+    -1.5,
+    2**70,
+    "",
+    "#",
+    "x",
+    [],
+    [None],
+    [[1]],
+    {},
+    {"": None},
+    {"$ref": None},
+    {"$ref": "#"},
+    {"$ref": "#/paths"},
+    {"$ref": "#/nowhere"},
+    {"$ref": "https://h/x"},
+    {
+        "allOf": [{"$ref": "#/components/schemas/Pet"}],
+        "discriminator": {"propertyName": "name", "mapping": {"a": "Pet"}},
+    },
+    {"type": ["x", None, 1], "enum": {}, "required": 5, "properties": [], "items": [7]},
+]
+
+
+def places(node: Json) -> Iterator[tuple[Json, str | int]]:
+    """Yield every member of `node`, at any depth, as its holder and key."""
+    for key, value in list(node.items() if isinstance(node, dict) else enumerate(node)):
+        yield node, key
+        if isinstance(value, dict | list):
+            yield from places(value)
+
+
+@settings(max_examples=150)
+@given(st.data())
+def test_o05_whatever_is_put_in_any_place_the_rest_of_the_document_is_read(data: st.DataObject) -> None:
+    tree = bundle((DATA / data.draw(st.sampled_from(["petstore-2.0.yaml", "petstore-3.1.json"]))).read_bytes()).tree
+    parts = [tree[name] for name in ("paths", "components", "definitions", "securityDefinitions") if name in tree]
+    for _ in range(data.draw(st.integers(1, 4))):
+        holder, key = data.draw(st.sampled_from([place for part in parts for place in places(part)]))
+        holder[key] = copy.deepcopy(data.draw(st.sampled_from(JUNK)))
+
+    document = load(canonical(tree))
+
+    pointers = [o.pointer for o in document.operations] + [s.pointer for s in document.skipped]
+    assert len(set(pointers)) == len(pointers)
+    assert len({o.call for o in document.operations}) == len(document.operations)
 
 
 def test_the_pet_stores_of_three_versions_offer_the_same_calls() -> None:

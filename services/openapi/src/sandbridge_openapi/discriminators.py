@@ -92,21 +92,22 @@ def _with_tag(branch: Schema, tag: str, values: dict[str, list[str]], named: dic
     if not isinstance(branch, dict) or branch == {"type": "null"}:
         return branch
     name = branch["$ref"].removeprefix(DEFS) if "$ref" in branch else ""
-    literal = _literals(branch, tag, named) is not None
-    wanted = [] if literal else values.get(name, [])
-    if not wanted and _requires(branch, tag, named):
+    literals = _literals(branch, tag, named)
+    if _requires(branch, tag, named) and (literals is not None or name not in values):
         return branch
-    return {"allOf": [branch, _tag_schema(tag, wanted)]}
+    if tag in branch.get("properties", {}):
+        return {**branch, "required": [*branch.get("required", ()), tag]}
+    return {"allOf": [branch, _tag_schema(tag, values.get(name, []) if literals is None else literals)]}
 
 
-def _tagged(name: str, tag: str, values: list[str]) -> dict[str, Any]:
+def _tagged(name: str, tag: str, values: list[Json]) -> dict[str, Any]:
     return {"allOf": [{"$ref": DEFS + name}, _tag_schema(tag, values)]}
 
 
-def _tag_schema(tag: str, values: list[str]) -> dict[str, Any]:
+def _tag_schema(tag: str, values: list[Json]) -> dict[str, Any]:
     schema: dict[str, Any] = {"type": "object", "required": [tag]}
     if values:
-        schema["properties"] = {tag: {"const": values[0]} if len(values) == 1 else {"type": "string", "enum": values}}
+        schema["properties"] = {tag: {"const": values[0]} if len(values) == 1 else {"enum": values}}
     return schema
 
 
@@ -147,4 +148,9 @@ def _literals(schema: Schema, tag: str, named: dict[str, Schema]) -> list[Json] 
 
 
 def _requires(schema: Schema, tag: str, named: dict[str, Schema]) -> bool:
-    return any(tag in node.get("required", ()) for node in _conjuncts(schema, named))
+    return any(tag in node.get("required", ()) or _is_union_by(node, tag) for node in _conjuncts(schema, named))
+
+
+def _is_union_by(node: dict[str, Any], tag: str) -> bool:
+    """Tell whether `node` is a union that tells its own branches apart by `tag`, and so requires it in each."""
+    return node.get("discriminator", {}).get("propertyName") == tag and ("oneOf" in node or "anyOf" in node)

@@ -34,6 +34,7 @@ _RESERVED = frozenset(
     ]
 )
 _PLURAL_OR_VERSION = re.compile(r"s\Z|v\d+\Z")
+_ASCII_WORD = re.compile(r"[A-Za-z0-9]+")
 _PLACEHOLDER = re.compile(r"\{[^{}]*\}")
 
 
@@ -115,6 +116,8 @@ def _dotted(segments: list[str]) -> str:
 
 def _words(text: str) -> Iterator[str]:
     """Yield the runs of characters that may stand in an identifier; `_` and `$` separate words too."""
+    if text.isascii():
+        return iter(_ASCII_WORD.findall(text[: 20 * SEGMENT_LIMIT]))
     # Compatibility forms (full-width letters, ligatures) become the letters they stand for, so that two names
     # cannot differ by those alone.
     normal = unicodedata.normalize("NFKC", text[: 20 * SEGMENT_LIMIT])
