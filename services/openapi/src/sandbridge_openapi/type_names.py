@@ -122,10 +122,12 @@ class TypeNames:
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
+    """Return the value if it is an object, else an empty one."""
     return value if isinstance(value, Mapping) else {}
 
 
 def schemas_in(value: Any) -> list[Schema]:
+    """Return the schemas of a list of branches; nothing where it is no list."""
     return [v for v in value if isinstance(v, Mapping | bool)] if isinstance(value, list) else []
 
 
