@@ -570,6 +570,8 @@ def test_a_fetch_with_a_body_states_a_content_type() -> None:
         ("GET", "?key=x", {}, "query.key"),
         ("GET", "?_method=DELETE", {}, "query._method"),
         ("GET", "", {"body": b"x"}, "body"),
+        ("PUT", "", {"body": b"{}", "content_type": "text/plain\r\nX-Evil: 1"}, "headers.Content-Type"),
+        ("PUT", "", {"body": b'{"_m\\u0065thod":"DELETE"}'}, "body._method"),
         ("PUT", "", {"body": b'{"_method":"DELETE"}'}, "body._method"),
     ],
 )

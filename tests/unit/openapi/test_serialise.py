@@ -200,7 +200,7 @@ def test_a_parameter_name_is_data_and_cannot_add_pairs(name: str) -> None:
 
 CONTENT = [
     ("query", {"a": [1, "é&"]}, "id=%7B%22a%22%3A%5B1%2C%22%C3%A9%26%22%5D%7D"),
-    ("header", {"a": "é"}, '{"a": "\\u00e9"}'),
+    ("header", {"a": "é"}, '{"a":"\\u00e9"}'),
     ("path", {"a": 1}, "%7B%22a%22%3A1%7D"),
     ("cookie", {"a": 1}, "id={%22a%22:1}"),
 ]

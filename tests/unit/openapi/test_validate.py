@@ -227,15 +227,45 @@ def test_a_pattern_made_to_backtrack_is_checked_in_linear_time() -> None:  # O11
     assert len(problem) < 200
 
 
+RECURSIVE: dict[str, Schema] = {
+    "Union": {
+        "anyOf": [
+            {"type": "object", "properties": {"c": {"$ref": "#/$defs/Union"}, "a": {}}},
+            {"type": "object", "properties": {"c": {"$ref": "#/$defs/Union"}, "b": {}}},
+        ]
+    },
+    "Parts": {
+        "type": "object",
+        "allOf": [{"properties": {"c": {"$ref": "#/$defs/Parts"}}}, {"properties": {"c": {"$ref": "#/$defs/Parts"}}}],
+    },
+}
+
+
+@pytest.mark.parametrize("name", RECURSIVE)
+def test_a_deep_value_of_a_recursive_schema_is_explained_without_trying_every_way(name: str) -> None:
+    value: Any = 5
+    for _ in range(60):
+        value = {"c": value}
+
+    # Listing every branch at every level would take 2 to the power of 60 steps.
+    assert len(checked(value, {"$ref": f"#/$defs/{name}"}, **RECURSIVE)) == 1
+
+
 @pytest.mark.parametrize("value", [float("nan"), [float("inf")], {"a": object()}])
 def test_what_json_cannot_say_is_refused(value: Any) -> None:
     assert validate.check(value, True, {}, where="body", textual=False).problems
 
 
+def test_a_schema_that_doubles_the_work_at_each_step_is_left_to_the_server() -> None:
+    assert checked("x", {"$ref": "#/$defs/Chain56"}, **CHAIN) == "x"
+    assert checked(5, {"$ref": "#/$defs/Chain56"}, **CHAIN) == ["body: should be a string, not 5"]
+    assert checked(5, {"$ref": "#/$defs/Chain0"}, **CHAIN) == 5
+
+
 def test_problems_are_many_but_bounded() -> None:
     schema = {"items": {"type": "string"}}
 
-    assert len(checked(list(range(1000)), schema)) == validate.MAX_PROBLEMS
+    assert len(checked(list(range(1000)), schema)) == explain.MAX_PROBLEMS
 
 
 @given(
@@ -281,6 +311,16 @@ def test_any_schema_however_senseless_compiles(schema: dict[str, Any], value: An
     validate.check(value, schema, named, where="body", textual=True)
 
 
+# Each level refers to the next twice: followed one by one, that is 2 to the power of 60 ways.
+CHAIN: dict[str, Schema] = {
+    **{
+        f"Chain{i}": {"allOf": [{"$ref": f"#/$defs/Chain{i + 1}"}, {"$ref": f"#/$defs/Chain{i + 1}"}]}
+        for i in range(60)
+    },
+    "Chain60": {"type": "string"},
+}
+
+
 @pytest.mark.parametrize(
     ("schema", "words"),
     [
@@ -295,11 +335,19 @@ def test_any_schema_however_senseless_compiles(schema: dict[str, Any], value: An
         ({"oneOf": [{"type": "string"}, {"type": "integer"}]}, "a string or an integer"),
         ({"type": "string", "format": "binary"}, "a file (bytes)"),
         (True, "any value"),
+        ({"$ref": "#/$defs/Chain0"}, "a string"),
+        ({"$ref": "#/$defs/Either"}, "an integer"),
         ({"$ref": "#/$defs/Loop"}, "any value"),
     ],
 )
 def test_a_schema_is_described_in_a_few_words(schema: Schema, words: str) -> None:
-    named = {"Pet": {"type": "object", "properties": {"name": {}}}, "Loop": {"$ref": "#/$defs/Loop"}}
+    either = {"anyOf": [{"$ref": "#/$defs/Either"}, {"$ref": "#/$defs/Either"}, {"type": "integer"}]}
+    named = {
+        "Pet": {"type": "object", "properties": {"name": {}}},
+        "Loop": {"$ref": "#/$defs/Loop"},
+        "Either": either,
+        **CHAIN,
+    }
 
     assert explain.expected(schema, named) == words
 

@@ -5,22 +5,21 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 
 import jsonschema_rs
-from jsonschema_rs import ValidationError
 
 from sandbridge_openapi import inputs
 from sandbridge_openapi.errors import Problem
+from sandbridge_openapi.faults import Checker, Fault
 from sandbridge_openapi.model import Json, Schema
 from sandbridge_openapi.serialise import well_formed
 
-SchemaAt: TypeAlias = Callable[[Sequence[str | int]], Any]
-"""Returns the part of the checked schema at a path as validation errors state it, or None."""
-
+MAX_PROBLEMS = 20
+"""Problems reported for one argument."""
+_KINDS = jsonschema_rs.ValidationErrorKind
 _MAX_SHOWN = 60
-_MAX_MEMBERS = 20
 _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$-]*")
 
 
@@ -66,55 +65,61 @@ def unknown(name: str, names: Sequence[str], *, noun: str) -> str:
     return f"unknown {noun}{hint} (known: {listed})" if names else f"unknown {noun}; none is taken here"
 
 
-def problems(error: ValidationError, schema_at: SchemaAt, where: str) -> Iterator[Problem]:
-    """Yield what one validation error means for the caller. `where` is the place of the value that was checked."""
-    kind = error.kind
-    at = place(where, *error.instance_path)
-    kinds = jsonschema_rs.ValidationErrorKind
-    parent = schema_at(error.schema_path[:-1])
-    if isinstance(kind, kinds.Required):
-        member = _member(parent, kind.property)
-        yield Problem(
-            place(at, kind.property),
-            "missing" + ("" if member is None else f"; it is {_expected(member, _named(schema_at), 3)}"),
-        )
-    elif isinstance(kind, kinds.AdditionalProperties | kinds.UnevaluatedProperties):
-        known = list(parent["properties"]) if isinstance(parent, Mapping) and "properties" in parent else []
-        for name in kind.unexpected[:_MAX_MEMBERS]:
-            yield Problem(place(at, name), unknown(name, known, noun="member"))
-    elif isinstance(kind, kinds.AnyOf):
-        yield from _union_problems(error, schema_at, where, at, parent)
+def problems(faults: Sequence[Fault], checker: Checker, where: str) -> list[Problem]:
+    """Return what the faults mean for the caller, unions opened. `where` is the place of the value that was checked."""
+    found = (problem for fault in _without_echoes(faults) for problem in _problems(fault, checker, where))
+    return list(dict.fromkeys(islice(found, 4 * MAX_PROBLEMS)))[:MAX_PROBLEMS]
+
+
+def _without_echoes(faults: Sequence[Fault]) -> list[Fault]:
+    """Drop a union's own fault where another one already says what is wrong with the same value or its tag."""
+    inner = [fault.path for fault in faults if fault.branches is None]
+    return [
+        fault
+        for fault in faults
+        if fault.branches is None or not any(fault.path in (path, path[:-1]) for path in inner)
+    ]
+
+
+def _problems(fault: Fault, checker: Checker, where: str) -> Iterator[Problem]:
+    kind, parent = fault.kind, fault.parent
+    at = place(where, *fault.path)
+    members = parent.get("properties", {})
+    if isinstance(kind, _KINDS.Required):
+        member = members.get(kind.property)
+        known = "" if not isinstance(member, Mapping) else f"; it is {_expected(member, checker.definitions, 3)}"
+        yield Problem(place(at, kind.property), f"missing{known}")
+    elif isinstance(kind, _KINDS.AdditionalProperties | _KINDS.UnevaluatedProperties):
+        for name in kind.unexpected[:MAX_PROBLEMS]:
+            yield Problem(place(at, name), unknown(name, list(members), noun="member"))
+    elif fault.branches is not None:
+        yield from _union_problems(fault, fault.branches, checker, where)
     else:
-        yield Problem(at, _message(error))
+        yield Problem(at, _message(fault))
 
 
-def _union_problems(error: ValidationError, schema_at: SchemaAt, where: str, at: str, parent: Any) -> Iterator[Problem]:
+def _union_problems(fault: Fault, branches: Sequence[Schema], checker: Checker, where: str) -> Iterator[Problem]:
     """Report the one branch that the value was meant for, where that is clear; else what the branches are."""
-    branches = error.kind.context if isinstance(error.kind, jsonschema_rs.ValidationErrorKind.AnyOf) else []
-    meant = [branch for branch in branches if not any(_rules_out(one, error) for one in branch)]
+    meant = [
+        branch
+        for branch in branches
+        if not any(_rules_out(one, fault) for one in checker.branch_faults(fault, branch, deep=False))
+    ]
     if len(meant) == 1:
-        for one in meant[0]:
-            yield from problems(one, schema_at, where)
+        for one in _without_echoes(checker.branch_faults(fault, meant[0], deep=True)):
+            yield from _problems(one, checker, where)
         return
-    options = parent.get("anyOf", []) if isinstance(parent, Mapping) else []
-    listed = " or ".join(dict.fromkeys(_expected(option, _named(schema_at), 2) for option in options[:8]))
-    more = " or …" if len(options) > 8 else ""
-    yield Problem(at, f"{_what(error.instance)} fits none of the forms it may have: {listed}{more}")
+    described = dict.fromkeys(_expected(branch, checker.definitions, 2) for branch in branches[:8])
+    more = " or …" if len(branches) > 8 else ""
+    message = f"{_what(fault.instance)} fits none of the forms it may have: {' or '.join(described)}{more}"
+    yield Problem(place(where, *fault.path), message)
 
 
-def _named(schema_at: SchemaAt) -> Mapping[str, Schema]:
-    definitions = schema_at(["$defs"])
-    return definitions if isinstance(definitions, Mapping) else {}
-
-
-def _rules_out(one: ValidationError, union: ValidationError) -> bool:
+def _rules_out(one: Fault, union: Fault) -> bool:
     """A branch is not the one meant if the value's own type differs or a fixed value (a tag) does."""
-    kinds = jsonschema_rs.ValidationErrorKind
-    if isinstance(one.kind, kinds.Type):
-        return one.instance_path == union.instance_path
-    return isinstance(one.kind, kinds.Constant) or (
-        isinstance(one.kind, kinds.Enum) and len(one.instance_path) <= len(union.instance_path) + 1
-    )
+    if isinstance(one.kind, _KINDS.Type):
+        return one.path == union.path
+    return isinstance(one.kind, _KINDS.Constant | _KINDS.Enum) and len(one.path) <= len(union.path) + 1
 
 
 _LIMITS: Mapping[str, str] = {
@@ -139,19 +144,18 @@ _LIMITS: Mapping[str, str] = {
 }
 
 
-def _message(error: ValidationError) -> str:
-    kinds = jsonschema_rs.ValidationErrorKind
-    kind = error.kind
-    if isinstance(kind, kinds.Type):
+def _message(fault: Fault) -> str:
+    kind = fault.kind
+    if isinstance(kind, _KINDS.Type):
         return (
-            f"should be {' or '.join(_TYPE_WORDS.get(name, name) for name in kind.types)}, not {_what(error.instance)}"
+            f"should be {' or '.join(_TYPE_WORDS.get(name, name) for name in kind.types)}, not {_what(fault.instance)}"
         )
-    if isinstance(kind, kinds.Enum):
-        return f"{shown(error.instance)} is not {_one_of(kind.options)}{_closest(error.instance, kind.options)}"
+    if isinstance(kind, _KINDS.Enum):
+        return f"{shown(fault.instance)} is not {_one_of(kind.options)}{_closest(fault.instance, kind.options)}"
     template = _LIMITS.get(kind.name, "does not fit the schema ({keyword})")
     limit = next((getattr(kind, name) for name in getattr(kind, "__match_args__", ()) if name != "error"), "")
-    text = limit if isinstance(kind, kinds.Pattern) else shown(limit)
-    return template.format(value=shown(error.instance), limit=str(text)[:200], keyword=kind.name)
+    text = limit if isinstance(kind, _KINDS.Pattern) else shown(limit)
+    return template.format(value=shown(fault.instance), limit=str(text)[:200], keyword=kind.name)
 
 
 def _closest(instance: Json, options: Sequence[Json]) -> str:
@@ -184,12 +188,6 @@ def _one_of(options: Sequence[Json]) -> str:
         return shown(options[0])
     listed = ", ".join(shown(option) for option in options[:20])
     return f"one of {listed}" + (", …" if len(options) > 20 else "")
-
-
-def _member(parent: Any, name: str) -> Schema | None:
-    members = parent.get("properties") if isinstance(parent, Mapping) else None
-    member = members.get(name) if isinstance(members, Mapping) else None
-    return member if isinstance(member, Mapping) else None
 
 
 def _expected(schema: Schema, schemas: Mapping[str, Schema], depth: int) -> str:

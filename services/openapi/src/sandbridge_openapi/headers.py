@@ -123,7 +123,7 @@ def body_overrides_method(body: bytes, content_type: str) -> str | None:
 
     Looks at the member names of urlencoded and multipart forms and at the top level of a JSON object.
     """
-    if b"method" not in body.lower() and b"%" not in body:
+    if b"method" not in body.lower() and b"%" not in body and b"\\" not in body:  # neither plain nor escaped
         return None
     kind = content_type.partition(";")[0].strip().lower()
     return next((name for name in _member_names(body, kind) if overrides_method(name)), None)

@@ -19,10 +19,14 @@ from urllib.parse import unquote
 import jsonschema_rs
 
 from sandbridge_openapi.model import Json, Schema
+from sandbridge_openapi.schema_ways import ways
 from sandbridge_openapi.serialise import scalar
 
 REGEX = jsonschema_rs.RegexOptions(size_limit=1 << 20, dfa_size_limit=1 << 20)
 """A regex engine that runs in time linear in the text, with bounded memory for a compiled pattern (bytes)."""
+
+MAX_WAYS = 20_000
+"""Schema objects that may look at one and the same value."""
 
 _TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
 _BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
@@ -35,16 +39,23 @@ _ONE = frozenset({"items", "additionalProperties", "propertyNames", "contains", 
 }
 _NAMED = frozenset({"properties", "dependentSchemas"})
 _DEPTH = 16
+_MAX_OPENED = 200
+"""Closed `allOf` branches written out in one schema; more of them stay as they are."""
 _DROPPED = object()
 
 Rewritten: TypeAlias = dict[str, Any] | bool
 
 
 def input_schema(schema: Schema, schemas: Mapping[str, Schema]) -> Rewritten:
-    """Return a self-contained JSON Schema 2020-12 for input values; named schemas it needs are under `$defs`."""
+    """Return a self-contained JSON Schema 2020-12 for input values; named schemas it needs are under `$defs`.
+
+    True, which checks nothing, where one value would be looked at more than `MAX_WAYS` times.
+    """
     rewriter = _Rewriter(schemas)
     root = rewriter.rewrite(schema)
     definitions = rewriter.definitions()
+    if any(ways(one, definitions) > MAX_WAYS for one in (root, *definitions.values())):
+        return True
     if not definitions or isinstance(root, bool):
         return root
     return {**root, "$defs": definitions}
@@ -69,15 +80,23 @@ def reference_name(reference: str, schemas: Mapping[str, Schema]) -> str | None:
     return next((name for name in (raw, unescaped) if name in schemas), None)
 
 
-def parts(schema: Schema, schemas: Mapping[str, Schema], depth: int = _DEPTH) -> Iterator[Mapping[str, Any]]:
-    """Yield the objects that describe one value together: the schema, what it refers to, and its `allOf` branches."""
-    if depth == 0 or not isinstance(schema, Mapping):
-        return
-    yield schema
-    if isinstance(reference := schema.get("$ref"), str) and (name := reference_name(reference, schemas)) is not None:
-        yield from parts(schemas[name], schemas, depth - 1)
-    for branch in _list(schema.get("allOf")):
-        yield from parts(branch, schemas, depth - 1)
+def parts(schema: Schema, schemas: Mapping[str, Schema]) -> Iterator[Mapping[str, Any]]:
+    """Yield the objects that describe one value together: the schema, what it refers to, and its `allOf` branches.
+
+    Each object comes once, however often it is referred to.
+    """
+    pending: list[Any] = [schema]
+    seen: set[int] = set()
+    while pending:
+        part = pending.pop()
+        if not isinstance(part, Mapping) or id(part) in seen:
+            continue
+        seen.add(id(part))
+        yield part
+        pending += reversed(_list(part.get("allOf")))
+        name = reference_name(part["$ref"], schemas) if isinstance(part.get("$ref"), str) else None
+        if name is not None:
+            pending.append(schemas[name])
 
 
 def properties(schema: Schema, schemas: Mapping[str, Schema]) -> dict[str, Schema]:
@@ -90,26 +109,32 @@ def properties(schema: Schema, schemas: Mapping[str, Schema]) -> dict[str, Schem
     return found
 
 
-def types(schema: Schema, schemas: Mapping[str, Schema], depth: int = _DEPTH) -> frozenset[str]:
+def types(schema: Schema, schemas: Mapping[str, Schema]) -> frozenset[str]:
     """Return the JSON types that the schema admits, as far as it says; all of them where it says nothing."""
+    return _types(schema, schemas, {})
+
+
+def _types(schema: Schema, schemas: Mapping[str, Schema], known: dict[int, frozenset[str]]) -> frozenset[str]:
+    """Look at each schema once; a union that comes back to itself adds nothing to what its other branches admit."""
+    if id(schema) in known:
+        return known[id(schema)]
+    known[id(schema)] = frozenset()
     admitted = _TYPES
     for part in parts(schema, schemas):
         if stated := _type_names(part.get("type")):
             admitted = admitted & (stated | ({"integer"} if "number" in stated else frozenset()))
-        elif "properties" in part and "type" not in part and not _list(part.get("anyOf")):
+        elif "properties" in part and not _list(part.get("anyOf")):
             admitted = admitted & {"object"}
-        branches = [*_list(part.get("anyOf")), *_list(part.get("oneOf"))]
-        if branches and depth:
-            admitted = admitted & frozenset().union(*(types(branch, schemas, depth - 1) for branch in branches))
+        for keyword in ("anyOf", "oneOf"):
+            if branches := _list(part.get(keyword)):
+                admitted = admitted & frozenset().union(*(_types(branch, schemas, known) for branch in branches))
+    known[id(schema)] = admitted
     return admitted
 
 
 def is_binary(schema: Schema, schemas: Mapping[str, Schema]) -> bool:
-    """True for a binary string: `format: binary`, or a media type without an encoding (OpenAPI 3.1, 4.8.14.1)."""
-    return any(
-        part.get("format") == "binary" or ("contentMediaType" in part and "contentEncoding" not in part)
-        for part in parts(schema, schemas)
-    )
+    """True for a string of bytes: a file."""
+    return any(part.get("format") == "binary" for part in parts(schema, schemas))
 
 
 class _Rewriter:
@@ -120,6 +145,7 @@ class _Rewriter:
         self._short: dict[str, str] = {}
         self._done: dict[str, Rewritten] = {}
         self._loosened = 0
+        self._opened = 0
 
     def definitions(self) -> dict[str, Rewritten]:
         """Return the rewritten named schemas under short names: their own may not fit into a URI reference."""
@@ -200,7 +226,8 @@ class _Rewriter:
     def _branch(self, branch: Schema, read_only: frozenset[str], depth: int, *, shared: bool) -> Rewritten:
         target = resolved(branch, self._schemas)
         closed = shared and isinstance(target, Mapping) and target.get("additionalProperties") is False
-        if closed and isinstance(target, Mapping):
+        if closed and isinstance(target, Mapping) and self._opened < _MAX_OPENED:
+            self._opened += 1
             branch = {keyword: value for keyword, value in target.items() if keyword != "additionalProperties"}
             self._loosened += 1
         return self.rewrite(branch, read_only, depth - 1)

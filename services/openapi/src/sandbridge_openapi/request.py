@@ -6,7 +6,6 @@ operation's, at the given base URL and nowhere else.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote, urlsplit
@@ -161,6 +160,8 @@ class _Draft:
         if self.cookies:
             listed.append(("Cookie", "; ".join(self.cookies)))
         if content_type is not None:
+            if not serialise.is_header_text(content_type):
+                raise RequestRefused("the document states a content type that no header can carry")
             listed.append(("Content-Type", content_type))
         if len(listed) > MAX_HEADER_COUNT or sum(len(n) + len(v) for n, v in listed) > MAX_HEADERS:
             raise RequestRefused(
@@ -294,11 +295,14 @@ def _fetch(matched: match.Matched, fetch: _Fetch) -> Request:
         raise RequestRefused(f"{fetch.method} is not the method of {operation.call}")
     problems = [*_fetch_headers(fetch, matched), *_fetch_query(matched)]
     content_type = fetch.content_type
+    stated = next((value for name, value in fetch.headers.items() if name.lower() == "content-type"), None)
     if fetch.body is not None:
         if operation.body is None or not operation.body.media:
             problems.append(Problem("body", f"{operation.call} takes no body; leave it out"))
         else:
-            content_type = content_type or operation.body.media[0].content_type
+            content_type = content_type or stated or operation.body.media[0].content_type
+            if not serialise.is_header_text(content_type):
+                problems.append(Problem("headers.Content-Type", "is not a media type"))
             name = headers.body_overrides_method(fetch.body, content_type)
             if name is not None:
                 problems.append(Problem(explain.place("body", name), "overrides the method; use the method you want"))
@@ -306,7 +310,7 @@ def _fetch(matched: match.Matched, fetch: _Fetch) -> Request:
         raise InvalidArguments(tuple(problems))
     listed = [(name, value.strip()) for name, value in fetch.headers.items() if name.lower() != "content-type"]
     if fetch.body is not None and content_type is not None:
-        listed.append(("Content-Type", serialise.header_text(content_type)))
+        listed.append(("Content-Type", content_type.strip()))
     return Request(fetch.method, _sent_url(fetch.url), tuple(listed), fetch.body)
 
 
@@ -322,7 +326,7 @@ def _fetch_headers(fetch: _Fetch, matched: match.Matched) -> Iterable[Problem]:
         reason = headers.refusal(name, matched.places)
         if reason is None and name.lower() not in declared and not headers.always_allowed(name):
             reason = explain.unknown(name, list(declared.values()), noun="header")
-        if reason is None and not re.fullmatch(r"[\t\x20-\x7e]*", value):
+        if reason is None and not serialise.is_header_text(value):
             reason = "a header carries visible ASCII characters only; no line breaks or control characters"
         if reason is not None:
             yield Problem(explain.place("headers", name), reason)

@@ -123,15 +123,21 @@ def pairs(name: str, value: Json, *, style: Style, explode: bool, allow_reserved
 def header(parameter: Parameter, value: Json) -> str:
     """Return a header's text (style simple, not percent-encoded). Raises Unserialisable where it cannot be one."""
     if parameter.content_type is not None:
-        return header_text(json.dumps(value) if _is_json(parameter.content_type) else _content(parameter, value))
+        as_json = _is_json(parameter.content_type)
+        return header_text(json.dumps(value, separators=(",", ":")) if as_json else _content(parameter, value))
     return header_text(_plain(value, parameter.explode))
 
 
 def header_text(text: str) -> str:
     """Return `text` if it can be a header's value: visible ASCII, blanks inside. Raises Unserialisable otherwise."""
-    if not _HEADER_TEXT.fullmatch(text):
+    if not is_header_text(text):
         raise Unserialisable("a header carries visible ASCII characters only; no line breaks or control characters")
     return text.strip()
+
+
+def is_header_text(text: str) -> bool:
+    """True for visible ASCII with blanks and tabs."""
+    return _HEADER_TEXT.fullmatch(text) is not None
 
 
 def cookie(parameter: Parameter, value: Json) -> list[str]:

@@ -9,23 +9,21 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import islice
 from typing import Any, NamedTuple
 
 import jsonschema_rs
-from jsonschema_rs import ValidationError
 
-from sandbridge_openapi import explain, inputs
+from sandbridge_openapi import explain
 from sandbridge_openapi.errors import Problem
+from sandbridge_openapi.faults import Checker, Fault
 from sandbridge_openapi.model import Json, Schema
 from sandbridge_openapi.serialise import Unserialisable, scalar, well_formed
 
-MAX_PROBLEMS = 20
-"""Problems reported for one argument."""
 MAX_DEPTH = 64
 """Levels of lists and objects that a value may have."""
+_ROUNDS = 4
 _INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,300})")
 _DECIMAL = re.compile(r"-?(0|[1-9][0-9]{0,300})\.[0-9]{0,300}[1-9]")
 
@@ -49,39 +47,6 @@ class _Same:
         return id(self.value)
 
 
-class _Checker:
-    """A compiled schema, with its rewritten text for looking things up."""
-
-    __slots__ = ("_schema", "_validator")
-
-    def __init__(self, schema: Schema, schemas: Mapping[str, Schema]) -> None:
-        self._schema = inputs.input_schema(schema, schemas)
-        self._validator = jsonschema_rs.Draft202012Validator(
-            self._schema, validate_formats=False, pattern_options=inputs.REGEX, offline=True
-        )
-
-    def errors(self, value: Json) -> list[ValidationError]:
-        return list(islice(self._validator.iter_errors(value), MAX_PROBLEMS))
-
-    def schema_at(self, path: Sequence[str | int]) -> Any:
-        """Return the part of the schema at a path as errors state it, or None."""
-        at: Any = self._schema
-        for step in path:
-            if isinstance(at, Mapping):
-                at = at.get(str(step))
-            elif isinstance(at, list) and isinstance(step, int) and step < len(at):
-                at = at[step]
-            else:
-                return None
-            if isinstance(at, Mapping) and "$ref" in at and len(at) == 1:
-                at = self._named(at["$ref"])
-        return at
-
-    def _named(self, reference: str) -> Any:
-        definitions = self._schema["$defs"] if isinstance(self._schema, Mapping) else {}
-        return definitions.get(reference.removeprefix("#/$defs/"))
-
-
 class Checked(NamedTuple):
     """The value to send, and what is wrong with it: nothing when it may be sent."""
 
@@ -90,8 +55,8 @@ class Checked(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def _compiled(schema: _Same, schemas: _Same) -> _Checker:
-    return _Checker(schema.value, schemas.value)
+def _compiled(schema: _Same, schemas: _Same) -> Checker:
+    return Checker(schema.value, schemas.value)
 
 
 def check(value: Json, schema: Schema, schemas: Mapping[str, Schema], *, where: str, textual: bool) -> Checked:
@@ -107,17 +72,17 @@ def check(value: Json, schema: Schema, schemas: Mapping[str, Schema], *, where: 
     except Unserialisable as error:
         return Checked(value, (Problem(where, error.message),))
     checker = _compiled(_Same(schema), _Same(schemas))
-    for _ in range(4):
-        errors = checker.errors(value)
-        if not errors:
+    for _ in range(_ROUNDS):
+        if checker.fits(value):
             return Checked(value, ())
-        mended = _mended(value, errors, checker, textual=textual)
+        mended = _mended(value, checker, textual=textual)
         if mended is None:
             break
         value = mended
-    errors = _without_echoes(checker.errors(value))
-    problems = (problem for error in errors for problem in explain.problems(error, checker.schema_at, where))
-    return Checked(value, tuple(_unique(problems)))
+    if checker.fits(value):
+        return Checked(value, ())
+    found = explain.problems(checker.faults(value), checker, where)
+    return Checked(value, tuple(found) or (Problem(where, "does not fit the schema"),))
 
 
 def too_deep(value: Json) -> bool:
@@ -148,56 +113,40 @@ def _clean(value: Json, depth: int) -> Json:
     raise Unserialisable(f"a {type(value).__name__} cannot be sent here")
 
 
-def _without_echoes(errors: Sequence[ValidationError]) -> list[ValidationError]:
-    """Drop a union's own error where another one already says what is wrong with the same value or its tag."""
-    inner = [error.instance_path for error in errors if not isinstance(error.kind, _KINDS.AnyOf)]
-    return [
-        error
-        for error in errors
-        if not isinstance(error.kind, _KINDS.AnyOf)
-        or not any(error.instance_path in (path, path[:-1]) for path in inner)
-    ]
-
-
-def _unique(problems: Iterable[Problem]) -> list[Problem]:
-    return list(dict.fromkeys(problems))[:MAX_PROBLEMS]
-
-
 # --- mending -----------------------------------------------------------------------------------------------------
 
 
-def _mended(value: Json, errors: Sequence[ValidationError], checker: _Checker, *, textual: bool) -> Json | None:
+def _mended(value: Json, checker: Checker, *, textual: bool) -> Json | None:
     """Return the value with every leaf of the wrong type replaced that has one other reading, or None."""
-    result = copy.deepcopy(value)
+    result: Json = copy.deepcopy(value)
     changed = False
-    for error in errors:
-        for branch in _branches(error):
-            trial = copy.deepcopy(result)
-            found = [_replacement(one, textual=textual) for one in branch]
-            if any(one is None for one in found):
-                continue
-            for one, new in zip(branch, found, strict=True):
-                trial = _set(trial, one.instance_path, new[0] if new else None)
-            if (len(branch) == 1 and branch[0] is error) or not _still_wrong(trial, error, checker):
+    for fault in checker.faults(value):
+        if (branches := fault.branches) is None:
+            new = _replacement(fault, textual=textual)
+            if new is not None:
+                result, changed = _set(result, fault.path, new[0]), True
+            continue
+        for branch in branches:
+            trial = _mended_branch(result, checker.branch_faults(fault, branch, deep=False), textual=textual)
+            if trial is not None:
                 result, changed = trial, True
                 break
     return result if changed else None
 
 
-def _branches(error: ValidationError) -> list[list[ValidationError]]:
-    if isinstance(error.kind, _KINDS.AnyOf):
-        return error.kind.context
-    return [[error]]
+def _mended_branch(value: Json, faults: Sequence[Fault], *, textual: bool) -> Json | None:
+    """Return the value with everything that is wrong in one branch mended, or None where something cannot be."""
+    found = [(fault.path, _replacement(fault, textual=textual)) for fault in faults]
+    trial: Json = copy.deepcopy(value)
+    for path, new in found:
+        if new is None:
+            return None
+        trial = _set(trial, path, new[0])
+    return trial if found else None
 
 
-def _still_wrong(trial: Json, error: ValidationError, checker: _Checker) -> bool:
-    return any(
-        one.instance_path == error.instance_path and one.kind.name == error.kind.name for one in checker.errors(trial)
-    )
-
-
-def _replacement(error: ValidationError, *, textual: bool) -> tuple[Json] | None:
-    kind, instance = error.kind, error.instance
+def _replacement(fault: Fault, *, textual: bool) -> tuple[Json] | None:
+    kind, instance = fault.kind, fault.instance
     if isinstance(kind, _KINDS.Enum) and textual:
         return next(((option,) for option in kind.options if _same_text(option, instance)), None)
     if not isinstance(kind, _KINDS.Type):
