@@ -22,7 +22,7 @@ class Watched:
 class MemoryWatch:
     """Polls while there is something to watch, else sleeps. One thread, started at the first guest."""
 
-    def __init__(self, interval: float = 0.01) -> None:
+    def __init__(self, interval: float = 0.005) -> None:
         """`interval` in seconds."""
         self._interval = interval
         self._watched: set[Watched] = set()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from sandbridge_runner.engines.base import Ending
+from sandbridge_runner.engines.cgroup import Group
 from sandbridge_runner.engines.watchdog import Watchdog
 
 PAGE_BYTES = os.sysconf("SC_PAGESIZE")
@@ -42,11 +43,13 @@ class ProcessGuest:
         depth: int = 0,
         watchdog: Watchdog | None = None,
         scratch: Scratch | None = None,
+        group: Group | None = None,
     ) -> None:
         """Start `argv`; the engine proper is `depth` generations below the process started here."""
         self._depth = depth
         self._watchdog = watchdog
         self._scratch = scratch
+        self._group = group
         self._engine_pid: int | None = None
         self._process = subprocess.Popen(
             list(argv),
@@ -87,8 +90,12 @@ class ProcessGuest:
         self._engine_pid = pid
 
     def bound(self, memory_bytes: int) -> None:
-        """Limit the address space that the guest may add, by RLIMIT_DATA relative to what it has mapped already."""
+        """Limit the memory by the control group, else what the guest may add to what it has mapped (RLIMIT_DATA)."""
         pid = self._engine_pid
+        if self._group is not None:
+            with contextlib.suppress(OSError):
+                self._group.bound(memory_bytes)
+            return
         if pid is None:
             return
         status = _status(pid)
@@ -128,7 +135,7 @@ class ProcessGuest:
         if self._watchdog is not None:
             self._watchdog.remove(self._process.pid)
             self._watchdog = None
-        return Ending(code)
+        return Ending(code, self._group is not None and self._group.was_out_of_memory())
 
     def release(self) -> None:
         """Close the three pipes and remove the scratch."""
