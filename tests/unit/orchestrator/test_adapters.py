@@ -18,7 +18,10 @@ from sandbridge_orchestrator.adapters.audit import JsonAudit
 from sandbridge_orchestrator.adapters.credentials import StaticKeys
 from sandbridge_orchestrator.adapters.results import MemoryResults
 from sandbridge_orchestrator.budget import ByteBudget, Room
+from sandbridge_orchestrator.core.redaction import NOTHING
+from sandbridge_orchestrator.ledger import Ledger
 from sandbridge_orchestrator.ports import Kept, ToolAudit
+from sandbridge_orchestrator.testing import MemoryAudit
 
 
 async def test_places_are_given_in_the_order_of_the_queue() -> None:
@@ -61,6 +64,23 @@ async def test_no_place_is_lost_when_waiting_runs_are_cancelled() -> None:
     await asyncio.wait(tasks)
 
     async with slots.admit(LOCAL_CALLER), slots.admit(LOCAL_CALLER):
+        pass
+
+
+async def test_a_place_given_to_a_run_that_is_cancelled_in_the_same_moment_goes_on() -> None:
+    slots = Slots(1, queue=1)
+
+    async def run() -> None:
+        async with slots.admit(LOCAL_CALLER):
+            pytest.fail("it was cancelled before its turn")
+
+    async with slots.admit(LOCAL_CALLER):
+        waiting = asyncio.create_task(run())
+        await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.wait([waiting])
+
+    async with asyncio.timeout(5), slots.admit(LOCAL_CALLER):
         pass
 
 
@@ -181,3 +201,25 @@ async def test_bytes_in_flight_are_given_in_order_and_all_come_back() -> None:
     await asyncio.wait(tasks)
 
     assert (order, budget.free) == (["a", "c", "d"], 10)
+
+
+async def test_room_is_given_back_before_more_is_taken() -> None:
+    budget = ByteBudget(10)
+
+    async with asyncio.timeout(5), Room(budget) as room:
+        await room.swap(6)
+        await room.swap(8)
+        assert budget.free == 2
+
+    assert budget.free == 10
+
+
+async def test_a_call_is_recorded_once_however_often_it_is_settled() -> None:
+    audit = MemoryAudit()
+    ledger = Ledger("run-1", LOCAL_CALLER, audit, monotonic=lambda: 0.0, standing=NOTHING)
+    entry = ledger.open(1, "api:a.b")
+
+    await ledger.settle(entry)
+    await ledger.settle(entry)
+
+    assert len(audit.records) == 1

@@ -73,3 +73,9 @@ def test_a_secret_is_found_in_whatever_charset_it_comes(charset: str) -> None:
     received = Received(200, (("content-type", f"application/json; charset={charset}"),), body)
 
     assert reply(received, Redactor(["key-of-mine"])).body == b'{"a": "[redacted]"}'
+
+
+def test_json_that_spells_a_secret_with_escapes_is_redacted() -> None:
+    received = Received(200, (("content-type", "application/json"),), rb'["key\u002dof-mine"]')
+
+    assert reply(received, Redactor(["key-of-mine"])).body == b'["[redacted]"]'

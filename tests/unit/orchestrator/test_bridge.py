@@ -347,6 +347,7 @@ async def test_a_redirect_within_the_api_is_followed_as_a_call_of_its_own(bench:
     assert (outcome.result[0]["status"], outcome.result[0]["url"]) == (200, "https://api.example.com/v1/orders/8")
     assert [(call.path, call.status) for call in outcome.report.calls] == [("/v1/orders/7", 302), ("/v1/orders/8", 200)]
     assert [call.key for call in at.policy.seen] == ["api:orders.get", "api:orders.get"]
+    assert [(call.seq, call.status) for call in at.audit.calls] == [(1, 302), (1, 200)]
 
 
 def moved(location: str, status: int = 302) -> Received:

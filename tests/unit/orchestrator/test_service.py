@@ -13,7 +13,7 @@ import pytest
 from sandbridge_kit.errors import Code, Failure, SandbridgeError, fail
 from sandbridge_kit.identity import LOCAL_CALLER, Caller
 from sandbridge_kit.ports.docs import SearchRequest
-from sandbridge_kit.ports.runner import RunLimits
+from sandbridge_kit.ports.runner import Answer, Ask, RunLimits
 from sandbridge_kit.testing import ScriptedGuest
 from sandbridge_orchestrator.adapters.admission import Slots
 from sandbridge_orchestrator.core.answers import Received
@@ -30,7 +30,8 @@ from sandbridge_orchestrator.core.outcome import (
     RunReturned,
     Truncated,
 )
-from sandbridge_orchestrator.ports import Hold, ToolAudit
+from sandbridge_orchestrator.ports import CallAudit, Hold, ToolAudit
+from sandbridge_orchestrator.testing import MemoryAudit, MemoryJournal
 
 Make = Callable[..., Any]
 KEY = "c4n4ry-s3cr3t-k3y"
@@ -244,6 +245,50 @@ async def test_every_answer_is_recorded_in_the_order_it_is_delivered(bench: Make
 
     assert [answer for _, answer in at.journal.recorded] == at.runner.guests[0].answers
     assert len(at.journal.recorded) == 2
+
+
+async def test_answers_are_delivered_in_the_order_in_which_they_were_recorded(bench: Make) -> None:
+    class SlowJournal(MemoryJournal):
+        async def record(self, run_id: str, ask: Ask, answer: Answer) -> None:
+            await super().record(run_id, ask, answer)
+            await asyncio.sleep(0.01 if len(self.recorded) == 1 else 0)
+
+    async def script(guest: ScriptedGuest) -> None:
+        await asyncio.gather(*(guest.begin("timer", {"ms": 0}) for _ in range(3)))
+
+    journal = SlowJournal()
+    at = bench(script, journal=journal)
+    await at.execute()
+
+    assert at.runner.guests[0].answers == [answer for _, answer in journal.recorded]
+
+
+async def test_a_script_cannot_return_or_save_a_secret_that_it_was_told(bench: Make) -> None:
+    async def script(guest: ScriptedGuest) -> list[str]:
+        await guest.ask("file", {"name": f"{KEY}.txt", "mime": "text/plain"}, KEY.encode())
+        return [KEY]
+
+    outcome = await bench(script).execute()
+
+    made = FileMade("[redacted].txt", "text/plain", b"[redacted]", "handle-1")
+    assert (outcome.result, outcome.files) == (["[redacted]"], (made,))
+
+
+async def test_nothing_is_sent_after_a_hold_even_where_the_audit_trail_is_slow(bench: Make) -> None:
+    class SlowAudit(MemoryAudit):
+        async def write(self, record: ToolAudit | CallAudit) -> None:
+            await asyncio.sleep(0.005)
+            await super().write(record)
+
+    async def script(guest: ScriptedGuest) -> None:
+        guest.begin("api", {"api": "api", "call": "orders.delete", "path": {"id": "7"}})
+        await guest.begin("api", {"api": "api", "call": "ops.health"})
+
+    verdicts = {"api:orders.delete": Hold("it deletes")}
+    at = bench(script, verdicts=verdicts, audit=SlowAudit(), limits=Limits(calls_at_once=1))
+    outcome = await at.execute()
+
+    assert (type(outcome), at.sender.sent) == (RunHeld, [])
 
 
 async def test_a_held_call_ends_the_guest_frees_the_slot_and_says_why(bench: Make) -> None:
