@@ -1,4 +1,4 @@
-"""Paging: where the items are, and the arguments for the next page (row 94 and the shapes of real APIs)."""
+"""Paging: where the items are, and the arguments for the next page , in the shapes that APIs use."""
 
 from typing import Any
 
@@ -96,6 +96,13 @@ def test_a_link_keeps_the_filters_of_the_call() -> None:
         url=f"{URL}?q=a&tags=x&tags=y&page=2",
         headers=link,
     ) == {"q": "a", "tags": ["x", "y"], "page": 3}
+
+
+def test_a_link_to_the_same_list_by_another_path_changes_nothing_but_the_page() -> None:
+    listed = operation(page=INTEGER, q=STRING)
+    link = {"Link": "<https://api.test/v1/groups/7/w?q=other&page=2>; rel=next"}
+
+    assert following(listed, [1], query={"q": "a"}, url=f"{URL}?q=a", headers=link) == {"q": "a", "page": 2}
 
 
 BY_CURSOR = [
@@ -281,7 +288,9 @@ def test_arguments_that_do_not_change_end_the_list() -> None:
     assert following(CURSOR, {"w": [1], "next_cursor": "same"}, query={"cursor": "same"}) is None
 
 
-@pytest.mark.parametrize("listed", [operation(), operation(q=STRING, start={"type": "string", "format": "date"})])
+@pytest.mark.parametrize(
+    "listed", [operation(), operation(start=INTEGER), operation(q=STRING, start={"type": "string", "format": "date"})]
+)
 def test_an_operation_without_a_known_scheme_says_to_loop_by_hand(listed: Operation) -> None:
     assert pagination.scheme(listed) is None
     with pytest.raises(InvalidArguments, match=r"w\.list has no known paging; loop by hand"):
@@ -335,15 +344,16 @@ def test_several_lists_without_a_usual_name_are_not_guessed() -> None:
         pagination.items_of({"dogs": [], "cats": []})
 
 
-def test_arguments_are_shown_as_a_script_writes_them() -> None:
-    given = Arguments(path={"id": 1}, headers={"X-A": "b"}, body={"f": [Binary(b"abc")], "n": None})
-
-    assert [
-        pagination.as_json(given),
-        pagination.as_json(Arguments(body=Form((FormPart("a", "b"),)))),
-        pagination.as_json(Arguments()),
-    ] == [
-        {"path": {"id": 1}, "headers": {"X-A": "b"}, "body": {"f": ["<3 bytes>"], "n": None}},
-        {"body": "<form: a>"},
-        {},
-    ]
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        (Arguments(), {}),
+        (Arguments(path={"id": 1}, headers={"X-A": "b"}), {"path": {"id": 1}, "headers": {"X-A": "b"}}),
+        (Arguments(body=None), {"body": None}),
+        (Arguments(body="x", body_type="text/csv"), {"headers": {"Content-Type": "text/csv"}, "body": "x"}),
+        (Arguments(body={"f": [Binary(b"abc")]}), {"body": {"f": ["<3 bytes>"]}}),
+        (Arguments(body=Form((FormPart("a", "b"),))), {"body": "<form: a>"}),
+    ],
+)
+def test_arguments_are_shown_as_a_script_writes_them(given: Arguments, shown: Any) -> None:
+    assert pagination.as_json(given) == shown

@@ -195,6 +195,7 @@ def test_a_value_that_travels_as_text_may_have_the_type_of_the_same_text(value: 
         ("1e3", {"type": "integer"}),
         ("+5", {"type": "integer"}),
         ("0.50", {"type": "number"}),
+        ("0.10000000000000000555", {"type": "number"}),
         ("True", {"type": "boolean"}),
         ("", {"type": "integer"}),
         ("5", {"type": "integer", "maximum": 4}),
@@ -236,7 +237,11 @@ RECURSIVE: dict[str, Schema] = {
     },
     "Parts": {
         "type": "object",
-        "allOf": [{"properties": {"c": {"$ref": "#/$defs/Parts"}}}, {"properties": {"c": {"$ref": "#/$defs/Parts"}}}],
+        "allOf": [
+            {"properties": {"c": {"$ref": "#/$defs/Parts"}}},
+            {"properties": {"c": {"$ref": "#/$defs/Parts"}}},
+            {"properties": {"last": {"type": "string"}}},
+        ],
     },
 }
 
@@ -260,6 +265,19 @@ def test_a_schema_that_doubles_the_work_at_each_step_is_left_to_the_server() -> 
     assert checked("x", {"$ref": "#/$defs/Chain56"}, **CHAIN) == "x"
     assert checked(5, {"$ref": "#/$defs/Chain56"}, **CHAIN) == ["body: should be a string, not 5"]
     assert checked(5, {"$ref": "#/$defs/Chain0"}, **CHAIN) == 5
+
+
+def test_the_same_misfit_seen_in_two_ways_does_not_hide_another() -> None:
+    value: Any = 5
+    for _ in range(30):
+        value = {"c": value}
+
+    problems = checked({"c": value, "last": 1}, {"$ref": "#/$defs/Parts"}, **RECURSIVE)
+
+    assert [problem.rpartition(": ")[2] for problem in problems] == [
+        "should be an object, not 5",
+        "should be a string, not 1",
+    ]
 
 
 def test_problems_are_many_but_bounded() -> None:

@@ -95,10 +95,13 @@ def as_json(arguments: Arguments) -> dict[str, Json]:
 
     Bytes and forms, which JSON cannot hold, stand as a short text (`<12 bytes>`): fit for a message, not for sending.
     """
+    headers = dict(arguments.headers)
+    if arguments.body_type is not None and not any(name.lower() == "content-type" for name in headers):
+        headers["Content-Type"] = arguments.body_type
     stated = {
         "path": arguments.path,
         "query": arguments.query,
-        "headers": arguments.headers,
+        "headers": headers,
         "cookies": arguments.cookies,
     }
     out: dict[str, Json] = {name: dict(group) for name, group in stated.items() if group}
