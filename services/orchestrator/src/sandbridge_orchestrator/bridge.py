@@ -70,8 +70,8 @@ class RunContext:
     monotonic: Callable[[], float]
     now_ms: Callable[[], float]
     fingerprint_key: bytes
-    standing: tuple[str, ...]
-    """Secrets that are kept out of every answer, whether used or not."""
+    standing: Redactor
+    """Knows the secrets that are kept out of everything, whether used or not."""
     dry_run: bool = False
 
     @property
@@ -152,7 +152,7 @@ class Bridge:
         """Return the redactor for an answer to a request with these secrets."""
         known = self._redactors.get(secrets)
         if known is None:
-            known = self._redactors[secrets] = Redactor((*secrets, *self.context.standing))
+            known = self._redactors[secrets] = self.context.standing.adding(secrets)
         return known
 
 

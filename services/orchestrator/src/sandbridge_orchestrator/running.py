@@ -18,7 +18,6 @@ from sandbridge_orchestrator.bridge import ApiCall, Bridge, CallHeld, Replayed, 
 from sandbridge_orchestrator.budget import ByteBudget, Room
 from sandbridge_orchestrator.core.answers import Reply, error_reply
 from sandbridge_orchestrator.core.outcome import FileMade, LogLine, Question
-from sandbridge_orchestrator.core.redaction import Redactor
 from sandbridge_orchestrator.ports import Results
 
 log = logging.getLogger(__name__)
@@ -64,7 +63,7 @@ class RunSession:
         self._results = results
         self._on_call = on_call
         self._budgets = (process_budget, ByteBudget(limits.run.in_flight_bytes))
-        self._standing = Redactor(context.standing)
+        self._standing = context.standing
         self._tasks: dict[asyncio.Task[None], ApiCall | None] = {}
         self._delivery = asyncio.Lock()
         self._started = context.monotonic()

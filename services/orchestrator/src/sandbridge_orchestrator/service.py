@@ -33,7 +33,7 @@ from sandbridge_orchestrator.core.outcome import (
     Truncated,
     outcome_code,
 )
-from sandbridge_orchestrator.core.redaction import Redactor
+from sandbridge_orchestrator.core.redaction import NOTHING, Redactor
 from sandbridge_orchestrator.core.results import compact, shape
 from sandbridge_orchestrator.ledger import Ledger
 from sandbridge_orchestrator.ports import (
@@ -84,6 +84,7 @@ class Orchestrator:
     _catalogue: Catalogue = field(init=False)
     _budget: ByteBudget = field(init=False)
     _fingerprint_key: bytes = field(init=False)
+    _standing: Redactor = field(init=False, default=NOTHING)
 
     def __post_init__(self) -> None:
         self._catalogue = catalogue_of(self.apis)
@@ -194,14 +195,14 @@ class Orchestrator:
             catalog_digests=self._catalogue.digests,
             dry_run=request.dry_run,
         )
-        standing = self.credentials.standing()
+        standing = self._redactor()
         context = RunContext(
             run_id=attempt.run_id,
             caller=caller,
             catalogue=self._catalogue,
             limits=self.limits,
             ports=Ports(self.policy, self.credentials, self.journal, self.audit, self.sender),
-            ledger=Ledger(attempt.run_id, caller, self.audit, monotonic=self.monotonic, standing=Redactor(standing)),
+            ledger=Ledger(attempt.run_id, caller, self.audit, monotonic=self.monotonic, standing=standing),
             deadline=self.monotonic() + wall_ms / 1000,
             monotonic=self.monotonic,
             now_ms=self.now_ms,
@@ -262,7 +263,9 @@ class Orchestrator:
         return _utf8(clean)[:_AUDITED_CODE_BYTES].decode("utf-8", "ignore")
 
     def _redactor(self) -> Redactor:
-        return Redactor(self.credentials.standing())
+        # The same one again as long as no secret is new; one that was removed stays known, which does no harm.
+        self._standing = self._standing.adding(self.credentials.standing())
+        return self._standing
 
 
 @dataclass(slots=True)

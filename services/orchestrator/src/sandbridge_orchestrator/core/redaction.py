@@ -27,10 +27,13 @@ class Redactor:
     on its own or at any offset inside a longer text, as in a Basic pair.
     """
 
-    __slots__ = ("_bytes", "_text")
+    __slots__ = ("_bytes", "_secrets", "_text")
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        spellings = {spelling for secret in secrets if len(secret) >= _SHORTEST for spelling in _spellings(secret)}
+        self._secrets = frozenset(secrets)
+        spellings = {
+            spelling for secret in self._secrets if len(secret) >= _SHORTEST for spelling in _spellings(secret)
+        }
         # The longest first, so that padding and quotes of a full spelling do not stay behind.
         ordered = sorted(spellings, key=lambda text: (-len(text), text))
         self._text = tuple(ordered)
@@ -38,6 +41,11 @@ class Redactor:
 
     def __repr__(self) -> str:
         return "<redactor>"
+
+    def adding(self, secrets: Iterable[str]) -> Redactor:
+        """Return a redactor that knows these secrets too: this one where it does already."""
+        more = self._secrets.union(secrets)
+        return self if more == self._secrets else Redactor(more)
 
     def text(self, value: str) -> str:
         """Return `value` without the secrets."""
