@@ -258,6 +258,36 @@ def test_published_documents_are_read_without_a_warning(name: str, operations: i
     assert (document.skipped, document.warnings) == ((), ())
 
 
+@pytest.mark.parametrize(
+    ("paths", "components"),
+    [
+        pytest.param(
+            {f"/p{n}": {"$ref": "#/components/pathItems/Big"} for n in range(3_000)},
+            {"pathItems": {"Big": {"get": {"tags": ["a"] * 3_000}}}},
+            id="a path item that many paths share",
+        ),
+        pytest.param(
+            {"/p": {"parameters": [{}] * 3_000, "additionalOperations": {f"M{n}": {} for n in range(3_000)}}},
+            {},
+            id="parameters that many operations share",
+        ),
+        pytest.param(
+            {
+                f"/p{n}": {"get": {"responses": {"200": {"$ref": "#/components/responses/Big", "description": "x"}}}}
+                for n in range(1_000)
+            },
+            {"responses": {"Big": {"content": {"a/b": {"schema": {"enum": [1], "allOf": [{}] * 8_000}}}}}},
+            id="a response that many operations describe anew",
+        ),
+    ],
+)
+def test_o05_references_cannot_multiply_a_document(paths: Json, components: Json) -> None:
+    with pytest.raises(DocumentError) as caught:
+        load(canonical({"openapi": "3.1.0", "paths": paths, "components": components}))
+
+    assert caught.value.code == "too_many_nodes"
+
+
 JUNK: list[Json] = [
     None,
     True,

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from sandbridge_openapi.budget import Budget, size_of
 from sandbridge_openapi.diagnostics import Diagnostics, Unusable
 from sandbridge_openapi.media import MediaReader
 from sandbridge_openapi.model import Json, Operation, Requirement, SecurityScheme, Server
@@ -62,12 +63,22 @@ def find_operations(paths: Json, references: References, diagnostics: Diagnostic
             continue
         place: Place = (("", "paths"), path)
         item = _path_item(place, raw, references, diagnostics)
+        _charge(item, raw, references.budget)
         for method, value in item.items():
             if method in METHODS:
                 yield Found((place, method), method.upper(), path, item, value)
         more = item.get("additionalOperations")
         for method, value in more.items() if isinstance(more, dict) else ():
             yield Found(((place, "additionalOperations"), method), method.upper(), path, item, value)
+
+
+def _charge(item: Mapping[str, Json], raw: Json, budget: Budget) -> None:
+    """Count what this path makes others read again: a shared path item, and its parameters for each operation."""
+    if item is not raw:
+        budget.spend(size_of(item))
+    if item.get("parameters"):
+        budget.spend(size_of(item["parameters"]) * len(item))
+        budget.spend(size_of(item["parameters"]) * len(item.get("additionalOperations") or ()))
 
 
 def _path_item(place: Place, raw: Json, references: References, diagnostics: Diagnostics) -> Mapping[str, Json]:

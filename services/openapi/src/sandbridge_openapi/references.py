@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import unquote
 
+from sandbridge_openapi.budget import Budget
 from sandbridge_openapi.model import Json
 from sandbridge_openapi.pointers import Place, escape, pointer_of, unescape
 
@@ -32,6 +33,7 @@ class References:
 
     def __init__(self, root: Json) -> None:
         self.root = root
+        self.budget = Budget()
         self._found: dict[str, Located] = {}
         self._anchors: dict[str, Located] | None = None
 
@@ -53,6 +55,7 @@ class References:
         for _ in range(HOP_LIMIT):
             if not is_reference(at.value):
                 if texts and isinstance(at.value, dict):
+                    self.budget.spend(len(at.value))
                     return Located(at.place, {**at.value, **texts}, described=True)
                 return at
             texts = {key: at.value[key] for key in ("summary", "description") if key in at.value} | texts
@@ -79,6 +82,7 @@ class References:
         raise Unresolvable(f"{reference} points to nothing in this document")
 
     def _walk(self, tokens: list[str], hops: int) -> Located | None:
+        self.budget.spend(len(tokens))
         pointer, node = "", self.root
         for token in tokens:
             if isinstance(node, dict) and token not in node and is_reference(node):

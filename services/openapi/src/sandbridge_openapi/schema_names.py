@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Iterable
 
 from sandbridge_openapi.bundle import PARTS
 from sandbridge_openapi.pointers import tokens_of
@@ -61,10 +61,24 @@ def fit(name: str) -> str:
     return _UNFIT.sub("_", name).strip("_")[:NAME_LIMIT] or "Schema"
 
 
-def unused(name: str, taken: Container[str], reserved: Container[str] = ()) -> str:
-    """Return `name`, or `name` with the smallest number from 2 up that neither container holds."""
-    candidate, number = name, 1
-    while candidate in taken or candidate in reserved:
-        number += 1
-        candidate = f"{name}{number}"
-    return candidate
+class SchemaNames:
+    """Gives every schema of a document a name of its own."""
+
+    def __init__(self, components: Iterable[str]) -> None:
+        self._reserved = frozenset(fit(name) for name in components)
+        self._taken: set[str] = set()
+        self._last: dict[str, int] = {}
+
+    def name(self, pointer: str) -> str:
+        """Return a name that no other call has returned for the schema at `pointer`.
+
+        A made-up name never takes that of a component, which may be referred to later.
+        """
+        component = component_name(pointer)
+        wanted = candidate = component or made_up_name(pointer)
+        reserved = frozenset[str]() if component else self._reserved
+        while candidate in self._taken or candidate in reserved:
+            number = self._last[wanted] = self._last.get(wanted, 1) + 1
+            candidate = f"{wanted}{number}"
+        self._taken.add(candidate)
+        return candidate

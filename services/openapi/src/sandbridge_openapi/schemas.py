@@ -12,11 +12,11 @@ from contextlib import suppress
 from typing import Any, TypeAlias
 
 from sandbridge_openapi.diagnostics import Diagnostics
-from sandbridge_openapi.discriminators import Family, expand_families, require_tags
+from sandbridge_openapi.discriminators import Family, TagReader
 from sandbridge_openapi.model import Json, Schema
 from sandbridge_openapi.pointers import Place, escape, pointer_of
 from sandbridge_openapi.references import Located, References, Unresolvable, is_reference
-from sandbridge_openapi.schema_names import component_name, fit, made_up_name, unused
+from sandbridge_openapi.schema_names import SchemaNames
 from sandbridge_openapi.schema_values import bounds, distinct, nullable, raw_bytes, type_of
 from sandbridge_openapi.text import clean
 from sandbridge_openapi.wellfounded import DEFS, break_cycles
@@ -35,10 +35,9 @@ class SchemaReader:
         self.references = references
         self.diagnostics = diagnostics
         self._home, self._components = _components(references.root)
-        self._reserved = frozenset(fit(name) for name in self._components)
+        self._naming = SchemaNames(self._components)
         self._named: dict[str, Schema] = {}
         self._names: dict[str, str] = {}
-        self._taken: set[str] = set()
         self._pending: deque[tuple[str, Located]] = deque()
         self._unions: list[Out] = []
         self._families: list[Family] = []
@@ -47,10 +46,12 @@ class SchemaReader:
 
     def read(self, raw: Json, place: Place) -> Schema:
         """Return the schema `raw`; the schemas it refers to get their names and are read by `finish`."""
+        self.references.budget.spend(1)
         if type(raw) is not dict:
             if type(raw) is not bool:
                 self.diagnostics.warn(place, "this is not a schema; any value is accepted here")
             return raw is not False
+        self.references.budget.spend(len(raw))
         out: Out = {}
         for key, value in raw.items():
             handler = _KEYWORDS.get(key)
@@ -76,10 +77,7 @@ class SchemaReader:
         if name is None:
             if not isinstance(target.value, dict | bool):
                 raise Unresolvable(f"$ref to {reference[:200]} leads to something that is not a schema")
-            component = component_name(pointer)
-            name = unused(component or made_up_name(pointer), self._taken, () if component else self._reserved)
-            self._names[pointer] = name
-            self._taken.add(name)
+            name = self._names[pointer] = self._naming.name(pointer)
             self._pending.append((name, target))
         return DEFS + name
 
@@ -90,8 +88,9 @@ class SchemaReader:
             schema = self._named[name] = self.read(target.value, target.place)
             if isinstance(schema, dict) and "discriminator" in schema and not ("oneOf" in schema or "anyOf" in schema):
                 self._note_family(name, pointer_of(target.place))
-        require_tags(self._unions, self._named)
-        expand_families(self._families, self._named)
+        tags = TagReader(self._named, self.references.budget)
+        tags.require_in(self._unions)
+        tags.expand(self._families)
         for name in break_cycles(self._named):
             self.diagnostics.warn("", f"schema {name} is defined by nothing but itself; any value is accepted there")
         return self._named

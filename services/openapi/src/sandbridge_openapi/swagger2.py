@@ -15,6 +15,9 @@ from sandbridge_openapi.model import Json
 from sandbridge_openapi.pointers import Place
 from sandbridge_openapi.references import References, Unresolvable
 
+TYPE_LIMIT = 50
+"""Most media types read from one `consumes` or `produces`: each stands for one in every operation."""
+
 _FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
 _SCHEMA_KEYS = frozenset(
     [
@@ -104,7 +107,7 @@ def _types(raw: Json) -> tuple[str, ...] | None:
     """Return a list of media types; None where the document is silent, () where it clears the list."""
     if isinstance(raw, str):
         return (raw,)
-    return tuple(item for item in raw if isinstance(item, str)) if isinstance(raw, list) else None
+    return tuple(item for item in raw[:TYPE_LIMIT] if isinstance(item, str)) if isinstance(raw, list) else None
 
 
 def _parameters(place: Place, raw: Json, references: References) -> dict[tuple[str, str], dict[str, Json]]:
