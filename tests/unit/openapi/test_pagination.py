@@ -1,4 +1,4 @@
-"""Paging: where the items are, and the arguments for the next page , in the shapes that APIs use."""
+"""Paging: where the items are, and the arguments for the next page, in the shapes that APIs use."""
 
 from typing import Any
 
