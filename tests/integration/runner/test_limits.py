@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from guests import NOW_MS, Execute, a_start, run_on
+
 from sandbridge_kit.errors import Code, Failure, SandbridgeError
 from sandbridge_kit.ports.runner import Answer, Failed, Finished, RunLimits
 from sandbridge_runner.engines.deno import DenoEngine
 from sandbridge_runner.service import PoolRunner
-
-from guests import NOW_MS, Execute, a_start, run_on
 
 MIB = 1024 * 1024
 SPINNING = {

@@ -152,7 +152,7 @@ class Conversation:
             try:
                 orjson.loads(body)
             except orjson.JSONDecodeError as error:
-                if "ecursion" in str(error):
+                if "depth limit" in str(error):
                     return Failed(Failure(Code.OUTPUT_EXCEEDED, "the result is nested too deep"))
                 raise FrameError("a result that is not JSON") from None
             return Returned(body)

@@ -70,7 +70,7 @@ class DenoEngine:
         `use_groups`: bound memory by control groups. None takes them in version 2 only: joining a group of version 1
         makes each start three to five times as long.
         """
-        self._binary = binary or Path(find_deno_bin())
+        self._binary = binary or find_binary()
         self._parent = parent
         self._dies_by = dies_by
         self._use_groups = use_groups
@@ -227,6 +227,16 @@ def guest_source(build: str) -> str:
     folder = resources.files("sandbridge_runner") / "guest"
     parts = sorted((part for part in folder.iterdir() if part.name.endswith(".js")), key=lambda part: part.name)
     return f'const BUILD = "{build}";\n' + "\n".join(part.read_text(encoding="utf-8") for part in parts)
+
+
+def find_binary() -> Path:
+    """Return deno's own binary: that of its wheel, else the one on the path. Raises FileNotFoundError."""
+    with contextlib.suppress(FileNotFoundError):
+        return Path(find_deno_bin())
+    found = shutil.which("deno")
+    if found is None:
+        raise FileNotFoundError("deno is not here: install the Python package `deno`")
+    return Path(found)
 
 
 def _locked(home: Path) -> int:
