@@ -509,6 +509,12 @@ def test_all_problems_are_reported_at_once() -> None:
     ]
 
 
+def test_of_many_unknown_names_only_the_first_are_reported() -> None:
+    found = problems(QUERY % "", query={f"k{number}": 1 for number in range(500)})
+
+    assert [where for where, _ in found] == [f"query.k{number}" for number in range(20)]
+
+
 def test_a_url_beyond_the_limit_is_refused() -> None:
     paths = QUERY % "{name: q, in: query, schema: {type: string}}"
 

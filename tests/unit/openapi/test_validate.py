@@ -256,7 +256,7 @@ def test_a_deep_value_of_a_recursive_schema_is_explained_without_trying_every_wa
     assert len(checked(value, {"$ref": f"#/$defs/{name}"}, **RECURSIVE)) == 1
 
 
-@pytest.mark.parametrize("value", [float("nan"), [float("inf")], {"a": object()}])
+@pytest.mark.parametrize("value", [pytest.param(10**5000, id="huge"), float("nan"), [float("inf")], {"a": object()}])
 def test_what_json_cannot_say_is_refused(value: Any) -> None:
     assert validate.check(value, True, {}, where="body", textual=False).problems
 
@@ -278,6 +278,14 @@ def test_the_same_misfit_seen_in_two_ways_does_not_hide_another() -> None:
         "should be an object, not 5",
         "should be a string, not 1",
     ]
+
+
+@pytest.mark.parametrize("textual", [False, True])
+def test_of_a_large_value_the_first_misfit_is_named(textual: bool) -> None:
+    value = [{"a": 1}] * 70_000 + [{"a": {}}, {"a": {}}]
+    schema = {"items": {"properties": {"a": {"type": "integer"}}}}
+
+    assert checked(value, schema, textual=textual) == ["body[70000].a: should be an integer, not an object"]
 
 
 def test_problems_are_many_but_bounded() -> None:

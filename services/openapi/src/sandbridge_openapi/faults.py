@@ -22,6 +22,9 @@ from sandbridge_openapi.model import Json, Schema
 MAX_FAULTS = 20
 """Faults listed for one value."""
 
+_LARGE = 2_000
+"""Values inside a value above which only its first fault is listed."""
+
 Path: TypeAlias = tuple[str | int, ...]
 
 _REFERENCE, _UNION = "x-reference", "x-union"
@@ -84,7 +87,7 @@ class Checker:
         if schema is True or schema is False:
             schema = {} if schema else {"not": {}}
         listed, validator = self._lister(schema)
-        for error in islice(validator.iter_errors(value), 4 * MAX_FAULTS):
+        for error in _errors(validator, value):
             fault = _fault(error, listed, path)
             reference = fault.parent.get(_REFERENCE) if fault.is_closed else None
             if reference is None or error.schema_path[-1] != _REFERENCE or not (deep or fault.path == path):
@@ -132,6 +135,29 @@ class Checker:
         return jsonschema_rs.Draft202012Validator(
             schema, validate_formats=False, pattern_options=inputs.REGEX, offline=True, keywords=keywords
         )
+
+
+def _errors(validator: jsonschema_rs.Validator, value: Json) -> Iterator[ValidationError]:
+    """Yield the errors of a value of ordinary size, or the first of a large one: the engine lists all or one."""
+    if not is_large(value):
+        yield from islice(validator.iter_errors(value), 4 * MAX_FAULTS)
+        return
+    try:
+        validator.validate(value)
+    except ValidationError as error:
+        yield error
+
+
+def is_large(value: Json) -> bool:
+    """True for a value that holds so many others that not all its faults are listed."""
+    level, count = [value], 0
+    while level:
+        count += len(level)
+        if count > _LARGE:
+            return True
+        containers = [one for one in level if isinstance(one, dict | list)]
+        level = [inner for one in containers for inner in (one.values() if isinstance(one, dict) else one)]
+    return False
 
 
 def _closed(schema: Any) -> Any:

@@ -23,6 +23,8 @@ from sandbridge_openapi.template import Template
 
 MAX_URL = 32 * 1024
 """Characters of a URL that is looked at."""
+MAX_SEGMENTS = 512
+"""Path segments below the base URL."""
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _UNSAFE = re.compile(r"[\x00-\x20\x7f-\x9f\\]")
@@ -104,7 +106,10 @@ def segments_of(url: str, where: Base) -> list[str] | None:
         return None
     if origin is None or origin != where.origin or not parts.path.startswith(where.prefix + "/"):
         return None
-    segments = [_safe(segment) for segment in parts.path[len(where.prefix) + 1 :].split("/")]
+    path = parts.path[len(where.prefix) + 1 :]
+    if path.count("/") >= MAX_SEGMENTS:
+        return None
+    segments = [_safe(segment) for segment in path.split("/")]
     safe = [segment for segment in segments if segment is not None]
     return safe if len(safe) == len(segments) else None
 

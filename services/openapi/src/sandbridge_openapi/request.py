@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from urllib.parse import quote, urlsplit
 
 from sandbridge_openapi import body as bodies
@@ -107,9 +108,10 @@ class _Draft:
         """Report names that no parameter of their group has, and where they may belong."""
         for location, group in _GROUPS.items():
             known = [p.name for p in self._offered(location)]
-            for name in getattr(self.arguments, group):
-                if not self._is_known(location, name, known):
-                    self.problems.append(Problem(explain.place(group, name), self._unknown(location, name, known)))
+            named = getattr(self.arguments, group)
+            unknown = (name for name in named if not self._is_known(location, name, known))
+            for name in islice(unknown, explain.MAX_PROBLEMS):
+                self.problems.append(Problem(explain.place(group, name), self._unknown(location, name, known)))
 
     def add(self, parameter: Parameter) -> None:
         """Check one parameter's value and put its text where it belongs."""

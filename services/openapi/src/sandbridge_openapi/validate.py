@@ -17,13 +17,14 @@ import jsonschema_rs
 
 from sandbridge_openapi import explain
 from sandbridge_openapi.errors import Problem
-from sandbridge_openapi.faults import Checker, Fault
+from sandbridge_openapi.faults import Checker, Fault, is_large
 from sandbridge_openapi.model import Json, Schema
 from sandbridge_openapi.serialise import Unserialisable, scalar, well_formed
 
 MAX_DEPTH = 64
 """Levels of lists and objects that a value may have."""
 _ROUNDS = 4
+_MAX_BITS = 13_000
 _INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,300})")
 _DECIMAL = re.compile(r"-?(0|[1-9][0-9]{0,300})\.[0-9]{0,300}[1-9]")
 
@@ -72,7 +73,7 @@ def check(value: Json, schema: Schema, schemas: Mapping[str, Schema], *, where: 
     except Unserialisable as error:
         return Checked(value, (Problem(where, error.message),))
     checker = _compiled(_Same(schema), _Same(schemas))
-    for _ in range(_ROUNDS):
+    for _ in range(1 if is_large(value) else _ROUNDS):
         if checker.fits(value):
             return Checked(value, ())
         mended = _mended(value, checker, textual=textual)
@@ -102,6 +103,8 @@ def _clean(value: Json, depth: int) -> Json:
         return well_formed(value)
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
         raise Unserialisable("not a finite number")
+    if isinstance(value, int) and value.bit_length() > _MAX_BITS:
+        raise Unserialisable("a number of more than 4,000 digits")
     if value is None or isinstance(value, bool | int | float):
         return value
     if depth == 0:
