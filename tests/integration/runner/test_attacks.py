@@ -41,7 +41,10 @@ ATTACKS = {
     "use node:fs": "return (await import('node:fs')).readFileSync('/etc/passwd', 'utf8')",
     "use node:child_process": "return (await import('node:child_process')).execSync('id')",
     "use node:process to kill": "const p = await import('node:process'); return p.kill(p.ppid, 9)",
-    "use node:net": "const n = await import('node:net'); return await new Promise((r, j) => n.connect(PORT, '127.0.0.1', r).on('error', j))",
+    "use node:net": (
+        "const n = await import('node:net');"
+        "return await new Promise((r, j) => n.connect(PORT, '127.0.0.1', r).on('error', j))"
+    ),
     "use node:worker_threads": "const w = await import('node:worker_threads'); return new w.Worker('1', {eval: true})",
     "fetch natively": "const r = await (await import('node:http')).get('http://127.0.0.1:PORT/'); return r",
 }
@@ -95,8 +98,11 @@ async def test_the_listener_of_these_tests_does_notice_a_caller(listener: tuple[
 
 async def test_only_the_promised_names_are_in_scope(execute: Execute) -> None:
     ran = await execute(
-        "return ['Deno', 'process', 'Buffer', 'Worker', 'WebSocket', 'EventSource', 'navigator', 'localStorage', 'caches', 'require',"
-        " 'global', 'setImmediate', 'MessageChannel', 'BroadcastChannel', 'prompt', 'Request', 'location', 'SubtleCrypto']"
+        "return ['Deno', 'process', 'Buffer', 'Worker', 'WebSocket', 'EventSource', 'navigator', 'localStorage',"
+        " 'caches',"
+        " 'require',"
+        " 'global', 'setImmediate', 'MessageChannel', 'BroadcastChannel', 'prompt', 'Request',"
+        " 'location', 'SubtleCrypto']"
         ".filter((name) => name in globalThis)"
     )
 

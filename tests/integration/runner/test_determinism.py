@@ -11,10 +11,13 @@ from sandbridge_runner.service import PoolRunner
 EVERYTHING = """
 const seen = [];
 const note = (...values) => seen.push(...values.map(String));
-note(Date(), new Date(), Date.now(), new (class extends Date {})().getTime(), performance.now(), performance.timeOrigin);
-note(Temporal.Now.instant(), Temporal.Now.plainDateTimeISO(), Temporal.Now.zonedDateTimeISO(), Temporal.Now.timeZoneId());
+note(Date(), new Date(), Date.now(), new (class extends Date {})().getTime());
+note(performance.now(), performance.timeOrigin);
+note(Temporal.Now.instant(), Temporal.Now.plainDateTimeISO());
+note(Temporal.Now.zonedDateTimeISO(), Temporal.Now.timeZoneId());
 note(new Intl.DateTimeFormat().format(), JSON.stringify(new Intl.DateTimeFormat().formatToParts()));
-note(JSON.stringify(new Intl.DateTimeFormat().resolvedOptions()), (1234.5).toLocaleString(), new Date().toLocaleString());
+note(JSON.stringify(new Intl.DateTimeFormat().resolvedOptions()));
+note((1234.5).toLocaleString(), new Date().toLocaleString());
 note(Math.random(), crypto.randomUUID(), crypto.getRandomValues(new Uint8Array(40)), new File([], 'a').lastModified);
 const controller = new AbortController();
 controller.signal.addEventListener('abort', (event) => note(event.timeStamp > 0, event.timeStamp));

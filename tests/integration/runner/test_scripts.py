@@ -86,9 +86,12 @@ async def test_a_failure_stands_where_the_caller_wrote_it(
 async def test_results_that_json_has_no_form_for_are_spelt_out(execute: Execute) -> None:
     ran = await execute(
         "const loop = {}; loop.self = loop;"
-        "return {undefined: undefined, big: 12345678901234567890n, date: new Date(0), map: new Map([[1, 'a']]), set: new Set([1]),"
-        " error: new TypeError('no'), bytes: new Uint8Array([1, 2, 3]), nan: NaN, infinity: -Infinity, loop, f: () => 1,"
-        " pattern: /x/g, url: new URL('https://a.example/b'), promise: Promise.resolve(1), symbol: Symbol('s'), zero: -0}"
+        "return {undefined: undefined, big: 12345678901234567890n, date: new Date(0), map: new Map([[1, 'a']]),"
+        " set: new Set([1]),"
+        " error: new TypeError('no'), bytes: new Uint8Array([1, 2, 3]), nan: NaN, infinity: -Infinity, loop,"
+        " f: () => 1,"
+        " pattern: /x/g, url: new URL('https://a.example/b'), promise: Promise.resolve(1), symbol: Symbol('s'),"
+        " zero: -0}"
     )
 
     assert ran.result == {
@@ -113,7 +116,8 @@ async def test_results_that_json_has_no_form_for_are_spelt_out(execute: Execute)
 
 async def test_replaced_built_ins_spoil_no_result(execute: Execute) -> None:
     ran = await execute(
-        "Object.prototype.toJSON = () => 'forged'; Array.prototype.toJSON = () => 'forged'; JSON.stringify = () => 'forged';"
+        "Object.prototype.toJSON = () => 'forged'; Array.prototype.toJSON = () => 'forged';"
+        "JSON.stringify = () => 'forged';"
         "Array.prototype.push = () => { throw 1 }; Map.prototype.forEach = () => {}; Promise.prototype.then = null;"
         "return {a: [1, {b: 2n}], m: new Map([[1, 2]])}"
     )
@@ -157,7 +161,8 @@ def an_api(answers: dict[str, Any]) -> Any:
 
 async def test_a_call_crosses_with_its_arguments_and_comes_back_as_data(execute: Execute) -> None:
     ran = await execute(
-        "return await api.orders.items.list({path: {id: 'a'}, query: {n: 12345678901234567890n, on: new Date(0)}, headers: {Accept: 'x'},"
+        "return await api.orders.items.list({path: {id: 'a'}, query: {n: 12345678901234567890n, on: new Date(0)},"
+        " headers: {Accept: 'x'},"
         " cookies: {c: 1}, body: {file: new Uint8Array([1, 2]), n: 1n}, wrong: 1}, 'more', 'still more')",
         an_api({"orders.items.list": {"id": 12345678901234567890}}),
     )
@@ -261,7 +266,8 @@ def refusing(ask: Ask) -> Answer:
 
 async def test_a_refused_call_throws_an_error_that_a_script_can_read(execute: Execute) -> None:
     ran = await execute(
-        "try { await api.a.b() } catch (e) { return [e instanceof SandbridgeError, e.name, e.code, e.message, e.hint, e.retryable] }",
+        "try { await api.a.b() } catch (e) {"
+        " return [e instanceof SandbridgeError, e.name, e.code, e.message, e.hint, e.retryable] }",
         refusing,
     )
 
@@ -287,7 +293,8 @@ async def test_a_script_cannot_give_a_code_that_no_answer_brought(execute: Execu
 
 async def test_the_api_answers_questions_about_itself_without_asking(execute: Execute) -> None:
     ran = await execute(
-        "return [await api.then, api.toJSON, api[Symbol.iterator], 'list' in api.a, Object.keys(api.a), `${api.a.b}`, typeof apis.other]",
+        "return [await api.then, api.toJSON, api[Symbol.iterator], 'list' in api.a, Object.keys(api.a),"
+        " `${api.a.b}`, typeof apis.other]",
         apis=("orders", "other"),
     )
 

@@ -25,3 +25,11 @@ from sandbridge_runner.core.fence import without_fence
 )
 def test_a_fence_is_taken_off_in_place(code: str, expected: str) -> None:
     assert without_fence(code) == expected
+
+
+@pytest.mark.timeout(5)
+@pytest.mark.parametrize("filler", [" ", "\n", "`", "~", "\t ", "```\n", "``` \n"])
+def test_hostile_code_takes_no_longer_than_its_length_deserves(filler: str) -> None:
+    code = "```\n" + filler * (250_000 // len(filler)) + "x"
+
+    assert without_fence(code) == code

@@ -57,8 +57,16 @@ const send = (kind, members, body, onAnswer, onError) => {
 /** The same as a promise of `read(head, body)`. */
 const ask = (kind, members, body, site, read) =>
   new NativePromise((resolve, reject) => {
-    send(kind, members, body, (head, bytes) => resolve(read(head, bytes)), (error) => reject(errorFrom(error, site)));
+    send(kind, members, body, settling(resolve, reject, read), (error) => reject(errorFrom(error, site)));
   });
+/** Settle a promise by what `read` makes of an answer; an answer that cannot be read is the call's own failure. */
+const settling = (resolve, reject, read) => (head, body) => {
+  try {
+    resolve(read(head, body));
+  } catch (error) {
+    reject(error);
+  }
+};
 
 const deliver = ({ head, body }) => {
   const entry = pending[head.seq];

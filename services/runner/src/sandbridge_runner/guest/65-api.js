@@ -79,7 +79,7 @@ const operation = (api, call) => {
     return new NativePromise((resolve, reject) => {
       try {
         const asked = callMembers({ api, call }, args);
-        send("api", asked.members, asked.body, (head, bytes) => resolve(callResult(head, bytes)), (error) => reject(errorFrom(error, site)));
+        send("api", asked.members, asked.body, settling(resolve, reject, callResult), (error) => reject(errorFrom(error, site)));
       } catch (error) {
         reject(placed(error, site));
       }

@@ -57,18 +57,37 @@ const succeed = (value) => {
   return finish(bare({ t: "finished", ok: true }), body);
 };
 
-const STATEMENT = /^(?:\s|\/\/[^\n]*\n|\/\*[\s\S]*?\*\/)*(?:const|let|var|return|if|for|while|do|try|throw|switch|export)\b/;
+const BLANK = /(?:\s+|\/\/[^\n]*|\/\*[^]*?\*\/)/y;
+const STATEMENT = /(?:const|let|var|return|if|for|while|do|try|throw|switch|export)\b/y;
 const MODULE = /^[ \t]*(?:import\b(?!\s*[(.])|export\b)/m;
-const END = /(?:\s|;)+$/;
-const END_WITH_COMMENT = /;\s*(?:\/\/[^\n]*|\/\*[\s\S]*?\*\/)\s*$/;
+const ONLY_COMMENT = /^\s*(?:\/\/[^\n]*|\/\*[^]*?\*\/)?\s*$/;
+
+/** True where the first word, blanks and comments aside, can begin no expression. */
+const isStatement = (code) => {
+  let at = 0;
+  while (at < code.length) {
+    BLANK.lastIndex = at;
+    if (exec(BLANK, code) === null) break;
+    at = BLANK.lastIndex;
+  }
+  STATEMENT.lastIndex = at;
+  return exec(STATEMENT, code) !== null;
+};
+
+/** The code without semicolons at its end, and without a comment after the last of them. */
+const withoutEnd = (code) => {
+  const last = lastIndexOf(code, ";");
+  let end = last >= 0 && exec(ONLY_COMMENT, slice(code, last + 1)) !== null ? last : code.length;
+  while (end > 0 && (code[end - 1] === ";" || trim(code[end - 1]) === "")) end--;
+  return slice(code, 0, end);
+};
 
 /** The shapes that the code may have, in the order to try: expression, function body, module. */
 const shapesOf = (code) => {
   const body = { before: "export default async function () {\n", code, after: "\n}", shift: 1, isModule: false };
   const module = { before: "", code, after: "", shift: 0, isModule: true };
-  if (exec(STATEMENT, code) !== null) return exec(MODULE, code) === null ? [body, module] : [module, body];
-  const bareCode = code.replace(END_WITH_COMMENT, "").replace(END, "");
-  const expression = { before: "export default async () => (\n", code: bareCode, after: "\n)", shift: 1, isModule: false };
+  if (isStatement(code)) return exec(MODULE, code) === null ? [body, module] : [module, body];
+  const expression = { before: "export default async () => (\n", code: withoutEnd(code), after: "\n)", shift: 1, isModule: false };
   return [expression, body, module];
 };
 
