@@ -46,7 +46,7 @@ def _refuse(report: pytest.TestReport | pytest.CollectReport, root: Path) -> Non
         return
     reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
     report.outcome = "failed"
-    report.longrepr = f"{report.nodeid} was skipped ({reason}), and {LIST} does not list it."
+    report.longrepr = f"{reason}; {LIST} does not list this test."
 
 
 @pytest.hookimpl(wrapper=True)
