@@ -32,6 +32,9 @@ from sandbridge_runner.pool import PoolSettings, Spare, WarmPool
 from sandbridge_runner.watch import MemoryWatch, Watched
 
 MAX_QUEUED_EVENTS = 1000
+REFILL_AFTER_RUN_S = 0.01
+"""Starting a guest blocks the loop for some milliseconds, so the answer of the run that ended goes out first."""
+
 CAPACITY_RETRY_MS = 500
 LOADING_S = 0.1
 
@@ -124,7 +127,7 @@ class PoolRunner:
             self._running.discard(run)
             run.close()
             if self._pool is not None:
-                self._pool.refill_after(0)
+                self._pool.refill_after(REFILL_AFTER_RUN_S)
 
 
 class PooledRun:
