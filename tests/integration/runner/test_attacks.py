@@ -13,7 +13,6 @@ import pytest
 from guests import Execute, a_start, run_on
 
 from sandbridge_kit.errors import Code
-from sandbridge_runner.engines import confinement
 from sandbridge_runner.engines.deno import DenoEngine, guest_source
 from sandbridge_runner.service import PoolRunner
 
@@ -176,8 +175,10 @@ def test_the_guest_exports_nothing() -> None:
     assert "\nexport " not in guest_source("x").replace('"export ', "")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="wrappers exist on Linux")
-def test_as_root_guests_are_given_another_user() -> None:
-    if os.geteuid() != 0:
-        pytest.skip("not root here")
-    assert str(confinement.NOBODY) in confinement.probe().inner
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+async def test_two_guests_at_once_share_no_user_where_users_can_be_given(runner: PoolRunner) -> None:
+    async with runner.open(a_start("while(true){}")) as one, runner.open(a_start("while(true){}")) as other:
+        pids = [run._guest.pids[-1] for run in (one, other)]  # type: ignore[attr-defined]
+        owners = {Path(f"/proc/{pid}").stat().st_uid for pid in pids}
+
+    assert (len(owners), 0 in owners) == (2 if os.geteuid() == 0 else 1, False)

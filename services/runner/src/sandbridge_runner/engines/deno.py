@@ -21,7 +21,6 @@ from deno import find_deno_bin  # type: ignore[import-untyped]
 from sandbridge_kit.ports.runner import RunLimits
 from sandbridge_runner.engines import cgroup, confinement
 from sandbridge_runner.engines.base import Guest, Layer
-from sandbridge_runner.engines.confinement import NOBODY
 from sandbridge_runner.engines.process import ProcessGuest
 from sandbridge_runner.engines.watchdog import Watchdog
 
@@ -80,6 +79,7 @@ class DenoEngine:
         self._confinement: confinement.Confinement | None = None
         self._groups: cgroup.Parents | None = None
         self._busy_groups: list[cgroup.Group] = []
+        self._busy_uids: set[int] = set()
         self._spawned = 0
         self._watchdog: Watchdog | None = None
 
@@ -101,7 +101,7 @@ class DenoEngine:
         binary = self._binary if confinement.is_reachable(self._binary) else _adopt(self._binary, home)
         command = (str(binary), *FLAGS, str(script))
         found = confinement.probe(allow_death_signal=self._dies_by == "signal")
-        if os.geteuid() == 0 and not found.inner:
+        if os.geteuid() == 0 and not found.uids:
             raise PermissionError("guests never run as root: install setpriv (util-linux), or start as a user")
         self._command = command
         self._confinement = found
@@ -114,12 +114,13 @@ class DenoEngine:
         assert self._home is not None, "prepare comes first"
         assert self._confinement is not None
         self._spawned += 1
-        cache = Cache(self._home / "guests" / str(self._spawned), NOBODY if os.geteuid() == 0 else None)
+        uid = self._next_uid(self._confinement.uids)
+        cache = Cache(self._home / "guests" / str(self._spawned), uid)
         group = self._new_group()
-        belongings = Belongings(cache, group, self._busy_groups)
+        belongings = Belongings(cache, group, uid, self._busy_uids, self._busy_groups)
         try:
             return ProcessGuest(
-                self._confinement.wrap(self._command, group.doors if group else ()),
+                self._confinement.wrap(self._command, uid=uid, doors=group.doors if group else ()),
                 _environment(cache.path),
                 depth=self._confinement.depth,
                 watchdog=self._watchdog,
@@ -129,6 +130,15 @@ class DenoEngine:
         except BaseException:
             belongings.remove()
             raise
+
+    def _next_uid(self, uids: range) -> int | None:
+        """Return a user that no living guest has, in turn; a shared one where all are taken."""
+        if not uids:
+            return None
+        turn = [uids[(self._spawned + step) % len(uids)] for step in range(len(uids))]
+        uid = next((uid for uid in turn if uid not in self._busy_uids), turn[0])
+        self._busy_uids.add(uid)
+        return uid
 
     def _find_groups(self) -> cgroup.Parents | None:
         found = None if self._use_groups is False else cgroup.find()
@@ -162,6 +172,8 @@ class Belongings:
 
     cache: Cache
     group: cgroup.Group | None
+    uid: int | None
+    busy_uids: set[int]
     busy: list[cgroup.Group]
     """Groups whose last process was still on its way out when they were to be removed."""
 
@@ -172,6 +184,8 @@ class Belongings:
     def remove(self) -> None:
         """Remove everything."""
         self.cache.remove()
+        if self.uid is not None:
+            self.busy_uids.discard(self.uid)
         if self.group is not None and not self.group.remove():
             self.busy.append(self.group)
 
