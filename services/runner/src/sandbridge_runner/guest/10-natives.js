@@ -1,7 +1,7 @@
 // Natives taken before any caller's code ran, so that a script that replaces built-ins can spoil only its own values.
 // The parts of this folder are joined, in the order of their names, into one module that exports nothing.
 "use strict";
-const { apply, construct, ownKeys, getPrototypeOf, defineProperty } = Reflect;
+const { apply, construct, getPrototypeOf, defineProperty } = Reflect;
 const { create, freeze, keys, hasOwn, prototype: objectPrototype } = Object;
 const { isArray, prototype: arrayPrototype } = Array;
 const { parse: parseJson, stringify: jsonText, rawJSON } = JSON;

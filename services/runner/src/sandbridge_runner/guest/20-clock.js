@@ -17,17 +17,31 @@ const readMs = () => floor(readClock());
 // RFC 8439 section 2.3: the ChaCha20 block function, with the stream's number as its nonce.
 const rotate = (state, a, b, c, d) => {
   let x;
-  state[a] += state[b]; x = state[d] ^ state[a]; state[d] = (x << 16) | (x >>> 16);
-  state[c] += state[d]; x = state[b] ^ state[c]; state[b] = (x << 12) | (x >>> 20);
-  state[a] += state[b]; x = state[d] ^ state[a]; state[d] = (x << 8) | (x >>> 24);
-  state[c] += state[d]; x = state[b] ^ state[c]; state[b] = (x << 7) | (x >>> 25);
+  state[a] += state[b];
+  x = state[d] ^ state[a];
+  state[d] = (x << 16) | (x >>> 16);
+  state[c] += state[d];
+  x = state[b] ^ state[c];
+  state[b] = (x << 12) | (x >>> 20);
+  state[a] += state[b];
+  x = state[d] ^ state[a];
+  state[d] = (x << 8) | (x >>> 24);
+  state[c] += state[d];
+  x = state[b] ^ state[c];
+  state[b] = (x << 7) | (x >>> 25);
 };
 const chachaBlock = (input) => {
   const state = new NativeUint32Array(16);
   setBytes(state, input);
   for (let round = 0; round < 10; round++) {
-    rotate(state, 0, 4, 8, 12); rotate(state, 1, 5, 9, 13); rotate(state, 2, 6, 10, 14); rotate(state, 3, 7, 11, 15);
-    rotate(state, 0, 5, 10, 15); rotate(state, 1, 6, 11, 12); rotate(state, 2, 7, 8, 13); rotate(state, 3, 4, 9, 14);
+    rotate(state, 0, 4, 8, 12);
+    rotate(state, 1, 5, 9, 13);
+    rotate(state, 2, 6, 10, 14);
+    rotate(state, 3, 7, 11, 15);
+    rotate(state, 0, 5, 10, 15);
+    rotate(state, 1, 6, 11, 12);
+    rotate(state, 2, 7, 8, 13);
+    rotate(state, 3, 4, 9, 14);
   }
   for (let i = 0; i < 16; i++) state[i] += input[i];
   return state;
@@ -40,7 +54,9 @@ const randomStream = (seed, number) => {
   for (let i = 0; i < 4; i++) input[i] = constants[i];
   for (let i = 0; i < 8; i++) {
     let word = 0;
-    for (let byte = 3; byte >= 0; byte--) word = word * 256 + +`0x${slice(seed, i * 8 + byte * 2, i * 8 + byte * 2 + 2)}`;
+    for (let byte = 3; byte >= 0; byte--) {
+      word = word * 256 + +`0x${slice(seed, i * 8 + byte * 2, i * 8 + byte * 2 + 2)}`;
+    }
     input[4 + i] = word;
   }
   input[13] = number;
@@ -76,7 +92,9 @@ const random = () => ((chance.word() >>> 5) * 67108864 + (chance.word() >>> 6)) 
 
 const getRandomValues = (array) => {
   const tag = isView(array) ? typedArrayTag(array) : undefined;
-  if (tag === undefined || startsWith(tag, "Float")) throw new NativeDOMException("an integer typed array is needed", "TypeMismatchError");
+  if (tag === undefined || startsWith(tag, "Float")) {
+    throw new NativeDOMException("an integer typed array is needed", "TypeMismatchError");
+  }
   if (viewLength(array) > 65536) throw new NativeDOMException("at most 65536 bytes at once", "QuotaExceededError");
   secrets.fill(bytesOf(array));
   return array;
@@ -106,7 +124,12 @@ const virtualDate = () => {
   const hidden = { writable: true, enumerable: false, configurable: true };
   defineProperty(VirtualDate, "length", { value: 7, configurable: true });
   defineProperty(VirtualDate, "prototype", { writable: false });
-  defineProperty(VirtualDate, "now", { ...hidden, value: function now() { return readMs(); } });
+  defineProperty(VirtualDate, "now", {
+    ...hidden,
+    value: function now() {
+      return readMs();
+    },
+  });
   defineProperty(VirtualDate, "parse", { ...hidden, value: NativeDate.parse });
   defineProperty(VirtualDate, "UTC", { ...hidden, value: NativeDate.UTC });
   defineProperty(NativeDate.prototype, "constructor", { ...hidden, value: VirtualDate });
@@ -147,7 +170,12 @@ const patchTemporal = () => {
     zonedDateTimeISO: (value) => value,
   };
   const hidden = { writable: true, enumerable: false, configurable: true };
-  for (const name of keys(views)) defineProperty(Temporal.Now, name, { ...hidden, value: (zone) => views[name](now(zone)) });
+  for (const name of keys(views)) {
+    defineProperty(Temporal.Now, name, {
+      ...hidden,
+      value: (zone) => views[name](now(zone)),
+    });
+  }
   defineProperty(Temporal.Now, "instant", { ...hidden, value: () => fromMs(readMs()) });
   defineProperty(Temporal.Now, "timeZoneId", { ...hidden, value: () => "UTC" });
 };

@@ -5,7 +5,7 @@ const EMPTY = new NativeUint8Array(0);
 
 const readFully = (length) => {
   const bytes = new NativeUint8Array(length);
-  for (let filled = 0; filled < length; ) {
+  for (let filled = 0; filled < length;) {
     const count = readInto(subarray(bytes, filled));
     if (count === null) exit(0);
     filled += count;
@@ -13,8 +13,6 @@ const readFully = (length) => {
   return bytes;
 };
 
-const prefix = new NativeUint8Array(8);
-const prefixView = new NativeDataView(viewBuffer(prefix));
 const getUint32 = unbound(NativeDataView.prototype.getUint32);
 const setUint32 = unbound(NativeDataView.prototype.setUint32);
 
@@ -32,7 +30,7 @@ const readFrame = () => {
   if (head.more !== true) return { head, body };
   const chunks = [body];
   let size = body.length;
-  for (let more = true; more; ) {
+  for (let more = true; more;) {
     const next = readOne();
     append(chunks, next.body);
     size += next.body.length;
@@ -48,7 +46,7 @@ const joined = (chunks, size) => {
 };
 
 const writeFully = (bytes) => {
-  for (let written = 0; written < bytes.length; ) written += writeFrom(subarray(bytes, written));
+  for (let written = 0; written < bytes.length;) written += writeFrom(subarray(bytes, written));
 };
 
 const writeOne = (head, body) => {

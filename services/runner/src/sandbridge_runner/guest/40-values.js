@@ -5,7 +5,11 @@ const MAX_DEPTH = 100;
 const familiar = new NativeSet();
 /** True where the value descends from a built-in that `special` knows; spares a class of the script eight refusals. */
 const isFamiliar = (value) => {
-  for (let prototype = getPrototypeOf(value), i = 0; prototype !== null && i < MAX_DEPTH; prototype = getPrototypeOf(prototype), i++) {
+  for (
+    let prototype = getPrototypeOf(value), i = 0;
+    prototype !== null && i < MAX_DEPTH;
+    prototype = getPrototypeOf(prototype), i++
+  ) {
     if (prototype === objectPrototype) return false;
     if (hasTag(familiar, prototype)) return true;
   }
@@ -17,11 +21,19 @@ const special = (value) => {
   if (!isFamiliar(value)) return undefined;
   if (isDate(value)) return isFiniteNumber(dateTime(value)) ? dateIso(value) : null;
   const bytes = bytesOf(value);
-  if (bytes !== undefined) return bare({ $base64: toBase64(bytes), type: isView(value) ? typedArrayTag(value) ?? "DataView" : "ArrayBuffer" });
+  if (bytes !== undefined) {
+    return bare({ $base64: toBase64(bytes), type: isView(value) ? typedArrayTag(value) ?? "DataView" : "ArrayBuffer" });
+  }
   if (isError(value)) return errorMembers(value);
   if (isMap(value)) return mapEntries(value);
   if (isSet(value)) return setValues(value);
-  if (isBlob(value)) return bare({ $base64: toBase64(blobBytes(value)), type: value.type, name: isFile(value) ? value.name : undefined });
+  if (isBlob(value)) {
+    return bare({
+      $base64: toBase64(blobBytes(value)),
+      type: value.type,
+      name: isFile(value) ? value.name : undefined,
+    });
+  }
   if (answers(urlText, value)) return urlText(value);
   if (answers(paramsText, value)) return paramsText(value);
   if (value instanceof NativeHeaders) return headerMembers(value);
@@ -29,7 +41,8 @@ const special = (value) => {
   return undefined;
 };
 
-const errorMembers = (error) => bare({ name: readText(error, "name", "Error"), message: readText(error, "message", "") });
+const errorMembers = (error) =>
+  bare({ name: readText(error, "name", "Error"), message: readText(error, "message", "") });
 const mapEntries = (map) => {
   const entries = [];
   mapEach(map, (value, key) => append(entries, [key, value]));
@@ -81,11 +94,25 @@ const replaceSpecial = (_key, value) => {
 const fallBack = () => {
   throw UNREADY;
 };
-const opaqueTags = new NativeSet(["[object Promise]", "[object WeakMap]", "[object WeakSet]", "[object WeakRef]", "[object Generator]", "[object AsyncGenerator]"]);
+const opaqueTags = new NativeSet([
+  "[object Promise]",
+  "[object WeakMap]",
+  "[object WeakSet]",
+  "[object WeakRef]",
+  "[object Generator]",
+  "[object AsyncGenerator]",
+]);
 const tagOf = unbound(objectPrototype.toString);
 const isOpaque = (value) => hasTag(opaqueTags, tagOf(value));
 
-const builtins = [objectPrototype, arrayPrototype, NativeString.prototype, Number.prototype, Boolean.prototype, NativeBigInt.prototype];
+const builtins = [
+  objectPrototype,
+  arrayPrototype,
+  NativeString.prototype,
+  Number.prototype,
+  Boolean.prototype,
+  NativeBigInt.prototype,
+];
 const ownDateToJson = NativeDate.prototype.toJSON;
 const isTampered = () => {
   for (let i = 0; i < builtins.length; i++) if (hasOwn(builtins[i], "toJSON")) return true;
@@ -142,22 +169,34 @@ const carefulText = (root, nodes) => {
   const container = (value, path, depth) => {
     if (isArray(value)) return list(value, path, depth);
     const plain = special(value);
-    if (plain !== undefined) return plain === null || typeof plain === "string" ? jsonText(plain) : isArray(plain) ? list(plain, path, depth) : members(plain, path, depth);
+    if (plain !== undefined) {
+      return plain === null || typeof plain === "string"
+        ? jsonText(plain)
+        : isArray(plain)
+        ? list(plain, path, depth)
+        : members(plain, path, depth);
+    }
     if (isOpaque(value)) return jsonText(`[${slice(tagOf(value), 8, -1)} at ${path}]`);
     const toJson = value.toJSON;
-    if (typeof toJson === "function" && toJson !== objectPrototype.toJSON) return write(apply(toJson, value, []), path, depth + 1);
+    if (typeof toJson === "function" && toJson !== objectPrototype.toJSON) {
+      return write(apply(toJson, value, []), path, depth + 1);
+    }
     return members(value, path, depth);
   };
   const list = (array, path, depth) => {
     let out = "[";
-    for (let i = 0; i < array.length && left >= 0; i++) out += (i ? "," : "") + write(array[i], `${path}[${i}]`, depth + 1);
+    for (let i = 0; i < array.length && left >= 0; i++) {
+      out += (i ? "," : "") + write(array[i], `${path}[${i}]`, depth + 1);
+    }
     return `${out}]`;
   };
   const members = (object, path, depth) => {
     let out = "{";
     const names = keys(object);
     for (let i = 0; i < names.length && left >= 0; i++) {
-      const below = answers((n) => exec(/^[A-Za-z_$][\w$]*$/, n)[0], names[i]) ? `${path}.${names[i]}` : `${path}[${jsonText(names[i])}]`;
+      const below = answers((n) => exec(/^[A-Za-z_$][\w$]*$/, n)[0], names[i])
+        ? `${path}.${names[i]}`
+        : `${path}[${jsonText(names[i])}]`;
       out += `${i ? "," : ""}${jsonText(names[i])}:${write(object[names[i]], below, depth + 1)}`;
     }
     return `${out}}`;
@@ -169,7 +208,10 @@ const weakDelete = unbound(WeakMap.prototype.delete);
 /** True for the error that a refused allocation throws, whatever asked for the memory. */
 const isAllocationFailure = (error) => {
   const message = readText(error, "message", "");
-  return exec(/allocation failed|Invalid string length|could not allocate memory|Unable to grow|Maximum memory size exceeded|Out of memory|Invalid typed array length: \d{9}|Array buffer length exceeds/i, message) !== null;
+  return exec(
+    /allocation failed|Invalid string length|could not allocate memory|Unable to grow|Maximum memory size exceeded|Out of memory|Invalid typed array length: \d{9}|Array buffer length exceeds/i,
+    message,
+  ) !== null;
 };
 
 const WIDE_INTEGER = /\d{16}/;
@@ -177,6 +219,11 @@ const INTEGER = /^-?\d+$/;
 /** Parse JSON; integers that a double cannot hold become BigInt. */
 const fromJson = (source) => {
   if (exec(WIDE_INTEGER, source) === null) return parseJson(source);
-  return parseJson(source, (_key, value, context) =>
-    typeof value === "number" && !isSafeInteger(value) && exec(INTEGER, context.source ?? "") !== null ? NativeBigInt(context.source) : value);
+  return parseJson(
+    source,
+    (_key, value, context) =>
+      typeof value === "number" && !isSafeInteger(value) && exec(INTEGER, context.source ?? "") !== null
+        ? NativeBigInt(context.source)
+        : value,
+  );
 };

@@ -4,7 +4,9 @@
 const requestText = (value, onBinary) =>
   jsonText(value, (_key, member) => {
     if (typeof member === "bigint") return rawJSON(NativeString(member));
-    if (typeof member !== "object" || member === null || isArray(member) || getPrototypeOf(member) === objectPrototype) return member;
+    if (
+      typeof member !== "object" || member === null || isArray(member) || getPrototypeOf(member) === objectPrototype
+    ) return member;
     if (isBinary(member)) return onBinary(member);
     if (isMap(member)) return mapEntries(member);
     if (isSet(member)) return setValues(member);
@@ -41,7 +43,16 @@ const formPayload = (entries) => {
     const value = entries[i][1];
     const file = typeof value !== "string";
     const at = bytes.add(file ? blobBytes(value) : utf8(value));
-    append(parts, bare({ field: entries[i][0], at, file, name: file ? value.name : undefined, mime: file ? value.type || undefined : undefined }));
+    append(
+      parts,
+      bare({
+        field: entries[i][0],
+        at,
+        file,
+        name: file ? value.name : undefined,
+        mime: file ? value.type || undefined : undefined,
+      }),
+    );
   }
   return { payload: bare({ kind: "form", parts }), body: bytes.join() };
 };
@@ -69,7 +80,12 @@ const withoutBinary = (root) => {
     const names = keys(value);
     for (let i = 0; i < names.length; i++) {
       const key = isList ? +names[i] : names[i];
-      defineProperty(out, key, { value: copy(value[key], [...path, key]), writable: true, enumerable: true, configurable: true });
+      defineProperty(out, key, {
+        value: copy(value[key], [...path, key]),
+        writable: true,
+        enumerable: true,
+        configurable: true,
+      });
     }
     return out;
   };
@@ -79,7 +95,13 @@ const withoutBinary = (root) => {
 const jsonPayload = (value) => {
   let hasBinary = false;
   const json = requestText(value, () => ((hasBinary = true), null));
-  if (json === undefined) throw refusal("invalid_arguments", "body is not a value that JSON can hold", "Give an object, an array, text, bytes or a form.");
+  if (json === undefined) {
+    throw refusal(
+      "invalid_arguments",
+      "body is not a value that JSON can hold",
+      "Give an object, an array, text, bytes or a form.",
+    );
+  }
   if (!hasBinary) return { payload: bare({ kind: "json" }), body: utf8(json) };
   const stripped = withoutBinary(value);
   const bytes = layout();
@@ -100,9 +122,13 @@ const bodyPayload = (value, plain) => {
   if (value === undefined) return { payload: undefined, body: EMPTY };
   if (typeof value === "object" && value !== null) {
     if (isForm(value)) return formPayload(formEntries(value));
-    if (isBinary(value)) return { payload: bare({ kind: "bytes", ...binaryMembers(value) }), body: sliceBytes(binaryBytes(value)) };
+    if (isBinary(value)) {
+      return { payload: bare({ kind: "bytes", ...binaryMembers(value) }), body: sliceBytes(binaryBytes(value)) };
+    }
     if (answers(paramsText, value)) {
-      return plain ? textPayload(paramsText(value), "application/x-www-form-urlencoded;charset=UTF-8") : paramsPayload(value);
+      return plain
+        ? textPayload(paramsText(value), "application/x-www-form-urlencoded;charset=UTF-8")
+        : paramsPayload(value);
     }
   }
   return plain ? textPayload(`${value}`, "text/plain;charset=UTF-8") : jsonPayload(value);
@@ -115,7 +141,9 @@ const valueOf = (payload, body) => {
     case undefined:
       return undefined;
     case "json":
-      return payload.at === undefined ? fromJson(text(body)) : withBinary(fromJson(text(subarray(body, ...payload.at))), payload.binary, body);
+      return payload.at === undefined
+        ? fromJson(text(body))
+        : withBinary(fromJson(text(subarray(body, ...payload.at))), payload.binary, body);
     case "text":
       return text(body);
     case "form":

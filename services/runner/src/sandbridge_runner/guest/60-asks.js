@@ -16,10 +16,23 @@ defineProperty(SandbridgeError.prototype, "name", { value: "SandbridgeError", wr
 
 const errorFrom = (members, site) => {
   const error = new SandbridgeError(members.message, members);
-  weakSet(issued, error, bare({ code: members.code, message: members.message, hint: members.hint || undefined, retryAfterMs: members.retryAfterMs ?? undefined }));
+  weakSet(
+    issued,
+    error,
+    bare({
+      code: members.code,
+      message: members.message,
+      hint: members.hint || undefined,
+      retryAfterMs: members.retryAfterMs ?? undefined,
+    }),
+  );
   if (site !== undefined) {
     const trace = site.stack;
-    defineProperty(error, "stack", { value: `SandbridgeError: ${members.message}\n${slice(trace, indexOf(trace, "\n") + 1)}`, writable: true, configurable: true });
+    defineProperty(error, "stack", {
+      value: `SandbridgeError: ${members.message}\n${slice(trace, indexOf(trace, "\n") + 1)}`,
+      writable: true,
+      configurable: true,
+    });
   }
   return error;
 };
@@ -44,8 +57,16 @@ const DRAINED = bare({ api: true, fetch: true, page: true, file: true });
 const send = (kind, members, body, onAnswer, onError) => {
   if (finished) return;
   const head = `{"t":"ask","seq":${asked + 1},"kind":"${kind}"${members}}`;
-  if (utf8(head).length > MAX_HEAD) throw refusal("invalid_arguments", "the arguments beside the body are larger than 256 KiB", "Send large data in the body.");
-  if (body.length > limits.body_bytes) throw refusal("invalid_arguments", `the body is larger than ${limits.body_bytes} bytes`, "Send less at once.");
+  if (utf8(head).length > MAX_HEAD) {
+    throw refusal(
+      "invalid_arguments",
+      "the arguments beside the body are larger than 256 KiB",
+      "Send large data in the body.",
+    );
+  }
+  if (body.length > limits.body_bytes) {
+    throw refusal("invalid_arguments", `the body is larger than ${limits.body_bytes} bytes`, "Send less at once.");
+  }
   asked++;
   outstanding++;
   if (DRAINED[kind]) draining++;

@@ -5,7 +5,11 @@ const MEMBERS = bare({ path: 1, query: 1, headers: 1, cookies: 1, body: 1 });
 
 const plainPart = (value, name) => {
   if (typeof value !== "object" || value === null || isArray(value)) {
-    throw refusal("invalid_arguments", `${name} must be an object, such as {${name}: {…}}`, `Pass ${name} as an object of names and values.`);
+    throw refusal(
+      "invalid_arguments",
+      `${name} must be an object, such as {${name}: {…}}`,
+      `Pass ${name} as an object of names and values.`,
+    );
   }
   if (value instanceof NativeHeaders) return headerMembers(value);
   if (answers(paramsText, value)) return repeatedMembers(value);
@@ -14,7 +18,9 @@ const plainPart = (value, name) => {
 const repeatedMembers = (params) => {
   const members = create(null);
   paramsEach(params, (value, name) => {
-    members[name] = name in members ? (isArray(members[name]) ? [...members[name], value] : [members[name], value]) : value;
+    members[name] = name in members
+      ? (isArray(members[name]) ? [...members[name], value] : [members[name], value])
+      : value;
   });
   return members;
 };
@@ -67,7 +73,9 @@ const callResult = (head, body) => {
   const value = valueOf(head.payload, body);
   const ok = head.status >= 200 && head.status < 300;
   const response = { status: head.status, headers: head.headers ?? {} };
-  return ok ? { data: value, error: undefined, response } : { data: undefined, error: value || `HTTP ${head.status}`, response };
+  return ok
+    ? { data: value, error: undefined, response }
+    : { data: undefined, error: value || `HTTP ${head.status}`, response };
 };
 
 /** A callable path: a member of it is a longer path, and calling it asks for the operation of that name. */
@@ -79,7 +87,13 @@ const operation = (api, call) => {
     return new NativePromise((resolve, reject) => {
       try {
         const asked = callMembers({ api, call }, args);
-        send("api", asked.members, asked.body, settling(resolve, reject, callResult), (error) => reject(errorFrom(error, site)));
+        send(
+          "api",
+          asked.members,
+          asked.body,
+          settling(resolve, reject, callResult),
+          (error) => reject(errorFrom(error, site)),
+        );
       } catch (error) {
         reject(placed(error, site));
       }
@@ -111,7 +125,13 @@ const placed = (error, site) => (weakHas(issued, error) ? errorFrom(weakGet(issu
 
 const targetOf = (call) => {
   const target = typeof call === "function" ? weakGet(targets, call) : undefined;
-  if (target === undefined) throw refusal("invalid_arguments", "paginate needs an operation as its first argument", "Write paginate(api.group.operation, {query: {…}}).");
+  if (target === undefined) {
+    throw refusal(
+      "invalid_arguments",
+      "paginate needs an operation as its first argument",
+      "Write paginate(api.group.operation, {query: {…}}).",
+    );
+  }
   return target;
 };
 
@@ -127,7 +147,13 @@ async function* paginate(call, args, options) {
     if (now === used) return;
     used = now;
     const { members, body } = callMembers(target, [next]);
-    const page = await ask("page", members, body, site, (head, bytes) => ({ items: valueOf(head.payload, bytes) ?? [], next: head.next ?? null }));
+    const page = await ask(
+      "page",
+      members,
+      body,
+      site,
+      (head, bytes) => ({ items: valueOf(head.payload, bytes) ?? [], next: head.next ?? null }),
+    );
     for (let i = 0; i < page.items.length && left > 0; i++, left--) yield page.items[i];
     next = page.next;
   }
@@ -172,7 +198,12 @@ const VirtualResponse = class Response {
 };
 const responseOf = (head, body) => {
   const response = new VirtualResponse();
-  weakSet(responses, response, { status: head.status, url: head.url ?? "", headers: new NativeHeaders(head.headers ?? {}), body });
+  weakSet(responses, response, {
+    status: head.status,
+    url: head.url ?? "",
+    headers: new NativeHeaders(head.headers ?? {}),
+    body,
+  });
   return response;
 };
 
@@ -207,9 +238,16 @@ const results = {
 };
 const saveFile = function file(name, data, mime) {
   const binary = typeof data === "object" && data !== null && isBinary(data);
-  const type = mime ?? (binary ? binaryMembers(data).mime : undefined) ?? (typeof data === "string" ? "text/plain" : binary ? "application/octet-stream" : "application/json");
+  const type = mime ?? (binary ? binaryMembers(data).mime : undefined) ??
+    (typeof data === "string" ? "text/plain" : binary ? "application/octet-stream" : "application/json");
   const body = binary ? sliceBytes(binaryBytes(data)) : utf8(typeof data === "string" ? data : resultText(data));
-  return ask("file", `,"name":${jsonText(`${name}`)},"mime":${jsonText(`${type}`)}`, body, siteOf(saveFile), (head) => head.handle);
+  return ask(
+    "file",
+    `,"name":${jsonText(`${name}`)},"mime":${jsonText(`${type}`)}`,
+    body,
+    siteOf(saveFile),
+    (head) => head.handle,
+  );
 };
 const askPerson = function ask_(message, schema) {
   const question = schema === undefined ? "" : `,"schema":${requestText(schema, refuseBinary)}`;

@@ -9,7 +9,9 @@ const positionIn = (trace, shift) => {
     if (found === null) continue;
     const line = +found[1] - shift;
     // What is missing at the end of the code is noticed in the wrapper's line after it.
-    return line > lineCount ? { line: lineCount, column: lastLineLength + 1 } : { line: max(1, line), column: +found[2] };
+    return line > lineCount
+      ? { line: lineCount, column: lastLineLength + 1 }
+      : { line: max(1, line), column: +found[2] };
   }
   return undefined;
 };
@@ -24,8 +26,16 @@ const describe = (error) => {
   if (known !== undefined) return bare({ ...known, ...place });
   const name = object ? readText(error, "name", "Error") : "";
   const message = object ? readText(error, "message", "") : shownThrown(error);
-  const code = object && error instanceof NativeRangeError && isAllocationFailure(error) ? "memory_exceeded" : "script_error";
-  return bare({ code, message: object ? (isError(error) || message ? `${name}: ${message}` : `the script threw ${carefulText(error, 100)}`) : `the script threw ${message}`, ...place });
+  const code = object && error instanceof NativeRangeError && isAllocationFailure(error)
+    ? "memory_exceeded"
+    : "script_error";
+  return bare({
+    code,
+    message: object
+      ? (isError(error) || message ? `${name}: ${message}` : `the script threw ${carefulText(error, 100)}`)
+      : `the script threw ${message}`,
+    ...place,
+  });
 };
 const stackOf = (error) => {
   try {
@@ -48,12 +58,15 @@ const finish = async (head, body) => {
   // The runner reads what the process has used, then kills it; the end of input comes where the runner is gone.
   for (;;) readFrame();
 };
-const failWith = (code, message, place) => finish(bare({ t: "finished", ok: false, error: bare({ code, message, ...place }) }));
+const failWith = (code, message, place) =>
+  finish(bare({ t: "finished", ok: false, error: bare({ code, message, ...place }) }));
 const failRun = (error) => finish(bare({ t: "finished", ok: false, error: describe(error) }));
 
 const succeed = (value) => {
   const body = utf8(resultText(value));
-  if (body.length > limits.result_bytes) return failWith("output_exceeded", `the result has ${body.length} bytes; at most ${limits.result_bytes} are kept`);
+  if (body.length > limits.result_bytes) {
+    return failWith("output_exceeded", `the result has ${body.length} bytes; at most ${limits.result_bytes} are kept`);
+  }
   return finish(bare({ t: "finished", ok: true }), body);
 };
 
@@ -87,7 +100,13 @@ const shapesOf = (code) => {
   const body = { before: "export default async function () {\n", code, after: "\n}", shift: 1, isModule: false };
   const module = { before: "", code, after: "", shift: 0, isModule: true };
   if (isStatement(code)) return exec(MODULE, code) === null ? [body, module] : [module, body];
-  const expression = { before: "export default async () => (\n", code: withoutEnd(code), after: "\n)", shift: 1, isModule: false };
+  const expression = {
+    before: "export default async () => (\n",
+    code: withoutEnd(code),
+    after: "\n)",
+    shift: 1,
+    isModule: false,
+  };
   return [expression, body, module];
 };
 
@@ -98,7 +117,11 @@ const isSyntaxError = (error) => {
 const syntaxProblem = (error, shape) => {
   const message = readText(error, "message", "the code cannot be parsed");
   const first = split(split(message, "\n")[0], " at data:")[0];
-  return { message: startsWith(first, "SyntaxError: ") ? first : `SyntaxError: ${first}`, place: positionIn(message, shape.shift), shape };
+  return {
+    message: startsWith(first, "SyntaxError: ") ? first : `SyntaxError: ${first}`,
+    place: positionIn(message, shape.shift),
+    shape,
+  };
 };
 
 /** Load the code in the first shape that parses; the module's namespace, or the problem to report. */
@@ -107,25 +130,44 @@ const load = async (code) => {
   for (const shape of shapesOf(code)) {
     linesBefore = shape.shift;
     try {
-      return { loaded: await import(`data:application/typescript,${encodeUri(shape.before + shape.code + shape.after)}`), isModule: shape.isModule };
+      return {
+        loaded: await import(`data:application/typescript,${encodeUri(shape.before + shape.code + shape.after)}`),
+        isModule: shape.isModule,
+      };
     } catch (error) {
       if (!isSyntaxError(error)) throw importRefused(error);
       append(problems, syntaxProblem(error, shape));
     }
   }
   const wanted = exec(MODULE, code) !== null;
-  return { problem: problems.find(({ shape }) => shape.isModule === wanted && shape.before !== "export default async () => (\n") };
+  return {
+    problem: problems.find(({ shape }) =>
+      shape.isModule === wanted && shape.before !== "export default async () => (\n"
+    ),
+  };
 };
 const importRefused = (error) => {
   const message = readText(error, "message", "");
   if (indexOf(message, "\n    at data:") < 0) return error;
-  const refused = errorFrom(bare({ code: "script_error", message: "imports are not available in a script", hint: "Write plain JavaScript with the globals that are in scope; nothing can be imported." }));
+  const refused = errorFrom(
+    bare({
+      code: "script_error",
+      message: "imports are not available in a script",
+      hint: "Write plain JavaScript with the globals that are in scope; nothing can be imported.",
+    }),
+  );
   defineProperty(refused, "stack", { value: message });
   return refused;
 };
 
 const run = async ({ loaded, isModule }) => {
-  if (isModule && !hasOwn(loaded, "default")) throw refusal("script_error", "the module has no default export", "Add `export default` with a value or a function, or return the value from a function body.");
+  if (isModule && !hasOwn(loaded, "default")) {
+    throw refusal(
+      "script_error",
+      "the module has no default export",
+      "Add `export default` with a value or a function, or return the value from a function body.",
+    );
+  }
   let value = isModule ? loaded.default : await loaded.default();
   if (typeof value === "function" && !weakHas(targets, value)) value = await value();
   return await value;
@@ -177,7 +219,12 @@ listen("beforeunload", () => {
 /** Everything once, with a script of ours: what is compiled and connected on first use is ready before the real one. */
 const rehearse = async () => {
   const limits = bare({ result_bytes: 0, console_bytes: 0, body_bytes: 0 });
-  const head = bare({ limits, now_ms: 0, seed: "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", apis: ["api"] });
+  const head = bare({
+    limits,
+    now_ms: 0,
+    seed: "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+    apis: ["api"],
+  });
   const outcome = await load(begin(bare({ head, body: utf8("return 0") })));
   resultText([await run(outcome), create(null), random()]);
   await turn();
