@@ -113,6 +113,7 @@ async def test_a_call_has_one_audit_record_that_names_no_secret(bench: Make) -> 
         ("api", {**GET, "path": "7"}, Code.INVALID_ARGUMENTS, "path: must be an object"),
         ("api", {**GET, "extra": 2}, Code.INVALID_ARGUMENTS, "2 more came after it"),
         ("api", {**GET, "unknown": ["id"]}, Code.INVALID_ARGUMENTS, "no member id"),
+        ("api", {**GET, "unknown": 5}, Code.INVALID_ARGUMENTS, "no member 5"),
         ("api", {**GET, "headers": {"Authorization": "x"}}, Code.INVALID_ARGUMENTS, "headers.Authorization"),
         ("api", {**GET, "headers": {"Host": "x"}}, Code.INVALID_ARGUMENTS, "headers.Host"),
         ("api", {"api": "api", "call": "orders.list", "query": {"per_page": 500}}, Code.INVALID_ARGUMENTS, "100"),

@@ -24,11 +24,12 @@ def read_arguments(head: Mapping[str, Any], body: bytes) -> Arguments:
     if surplus:
         raise _invalid(
             "An API call takes one argument, an object with path, query, headers, cookies or body; "
-            f"{surplus} more came after it."
+            f"{str(surplus)[:20]} more came after it."
         )
     unknown = head.get("unknown")
     if unknown:
-        names = ", ".join(str(name)[:60] for name in list(unknown)[:10])
+        listed = unknown if isinstance(unknown, list) else [unknown]
+        names = ", ".join(str(name)[:60] for name in listed[:10])
         raise _invalid(
             f"The argument object has no member {names}. Its members are path, query, headers, cookies and body; "
             "parameters stand inside them, such as {query: {limit: 10}}."
