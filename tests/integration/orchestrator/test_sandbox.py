@@ -43,9 +43,7 @@ async def served(api: OrdersApi, **verdicts: Hold) -> AsyncIterator[tuple[Orches
                     runner=runner,
                     docs=ScriptedDocs(SearchAnswer("no_match", {}, "", 0)),
                     apis={"api": Api("api", document, api.url, frozenset({api.url.partition("//")[2]}))},
-                    policy=ScriptedPolicy(
-                        {f"api:{name.replace('_', '.')}": verdict for name, verdict in verdicts.items()}
-                    ),
+                    policy=ScriptedPolicy(by_operation),
                     credentials=StaticKeys({"api": api.key}),
                     admission=Slots(1),
                     results=results,
