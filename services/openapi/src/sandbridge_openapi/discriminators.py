@@ -45,8 +45,9 @@ class TagReader:
         for family in families:
             if family.parent in bases:
                 self._expand(family, bases[family.parent])
-        for parent, base in bases.items():
-            self._rebase(parent, base)
+        for family in families:
+            if family.parent in bases:
+                self._rebase(family.parent, bases)
 
     def _unused(self, name: str) -> str:
         while name in self._named:
@@ -79,17 +80,21 @@ class TagReader:
         about = {key: parent[key] for key in ("title", "description") if key in parent}
         self._named[family.parent] = {**about, "anyOf": branches, "discriminator": parent["discriminator"]}
 
-    def _rebase(self, parent: str, base: str) -> None:
-        """Point the children's references to `parent` at `base`; the union itself would contain them again."""
-        seen = {parent}
-        pending = [parent]
+    def _rebase(self, parent: str, bases: dict[str, str]) -> None:
+        """Point the children's references to `parent` at its base; the union itself would contain them again."""
+        union = self._named[parent]
+        assert isinstance(union, dict)
+        children = [branch["allOf"][0]["$ref"].removeprefix(DEFS) for branch in union["anyOf"]]
+        # A child that is a parent itself keeps its own members in its base; its union is for its own turn.
+        pending = [bases.get(child, child) for child in children]
+        seen = set(pending)
         while pending:
             for holder in same_value_references(self._named[pending.pop()]):
-                self._budget.spend(3)
+                self._budget.spend(4)
                 target = holder["$ref"].removeprefix(DEFS)
                 if target == parent:
-                    holder["$ref"] = DEFS + base
-                elif target not in seen:
+                    holder["$ref"] = DEFS + bases[parent]
+                elif target not in seen and target not in bases:
                     seen.add(target)
                     pending.append(target)
 
