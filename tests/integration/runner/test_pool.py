@@ -12,7 +12,7 @@ from guests import a_start, run_on
 from sandbridge_kit.errors import Code, SandbridgeError
 from sandbridge_kit.ports.runner import RunnerStatus
 from sandbridge_runner.engines.base import Guest
-from sandbridge_runner.engines.process import ProcessGuest
+from sandbridge_runner.engines.process import Launch, ProcessGuest
 from sandbridge_runner.pool import PoolSettings, WarmPool
 from sandbridge_runner.service import PoolRunner
 
@@ -41,7 +41,7 @@ class ShellEngine:
         pass
 
     def spawn(self) -> Guest:
-        self.guests.append(ProcessGuest(["/bin/sh", "-c", self.script], {"PATH": "/usr/bin:/bin"}))
+        self.guests.append(ProcessGuest(Launch(["/bin/sh", "-c", self.script], {"PATH": "/usr/bin:/bin"})))
         return self.guests[-1]
 
     def dispose(self) -> None:

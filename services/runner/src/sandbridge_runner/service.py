@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
@@ -52,18 +53,10 @@ class PoolRunner:
         pool: PoolSettings | None = None,
     ) -> None:
         """`pool` sets the finer points of warmth; its `spares` is replaced by `spares`."""
-        settings = pool or PoolSettings()
         self._engine = engine
         self._slots = slots
         self._ceilings = ceilings or RunLimits()
-        self._settings = PoolSettings(
-            spares,
-            settings.max_age,
-            settings.refill_delay,
-            settings.ready_timeout,
-            settings.first_backoff,
-            settings.last_backoff,
-        )
+        self._settings = replace(pool or PoolSettings(), spares=spares)
         self._running: set[PooledRun] = set()
         self._entering = 0
         self._pool: WarmPool | None = None

@@ -21,9 +21,11 @@ from deno import find_deno_bin  # type: ignore[import-untyped]
 from sandbridge_kit.ports.runner import RunLimits
 from sandbridge_runner.engines import cgroup, confinement
 from sandbridge_runner.engines.base import Guest, Layer
-from sandbridge_runner.engines.process import ProcessGuest
+from sandbridge_runner.engines.process import Launch, ProcessGuest
 from sandbridge_runner.engines.watchdog import Watchdog
 
+STABLE_FOLDER = Path("/proc/self/cwd")
+"""Where a guest finds its own module: stack traces show the path, and the real one is another in every server."""
 HOME_PREFIX = "sandbridge-guests-"
 SWEEP_AGE_S = 60
 DISPOSE_ATTEMPTS = 100
@@ -99,7 +101,7 @@ class DenoEngine:
         script.write_text(guest_source(self.build), encoding="utf-8")
         script.chmod(0o444)
         binary = self._binary if confinement.is_reachable(self._binary) else _adopt(self._binary, home)
-        command = (str(binary), *FLAGS, str(script))
+        command = (str(binary), *FLAGS, str(STABLE_FOLDER / script.name if STABLE_FOLDER.exists() else script))
         found = confinement.probe(allow_death_signal=self._dies_by == "signal")
         if os.geteuid() == 0 and not found.uids:
             raise PermissionError("guests never run as root: install setpriv (util-linux), or start as a user")
@@ -120,9 +122,12 @@ class DenoEngine:
         belongings = Belongings(cache, group, uid, self._busy_uids, self._busy_groups)
         try:
             return ProcessGuest(
-                self._confinement.wrap(self._command, uid=uid, doors=group.doors if group else ()),
-                _environment(cache.path),
-                depth=self._confinement.depth,
+                Launch(
+                    self._confinement.wrap(self._command, uid=uid, doors=group.doors if group else ()),
+                    _environment(cache.path),
+                    self._home,
+                    self._confinement.depth,
+                ),
                 watchdog=self._watchdog,
                 scratch=belongings,
                 group=group,

@@ -8,6 +8,7 @@ import resource
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -32,32 +33,40 @@ class Scratch(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How to start a guest; the engine proper is `depth` generations below the process started."""
+
+    argv: Sequence[str]
+    env: Mapping[str, str]
+    folder: Path = Path("/")
+    depth: int = 0
+
+
 class ProcessGuest:
     """Implements `base.Guest` over `subprocess.Popen`."""
 
     def __init__(
         self,
-        argv: Sequence[str],
-        env: Mapping[str, str],
+        launch: Launch,
         *,
-        depth: int = 0,
         watchdog: Watchdog | None = None,
         scratch: Scratch | None = None,
         group: Group | None = None,
     ) -> None:
-        """Start `argv`; the engine proper is `depth` generations below the process started here."""
-        self._depth = depth
+        """Start it. `watchdog` is told of the process group; `scratch` and `group` go with the guest."""
+        self._depth = launch.depth
         self._watchdog = watchdog
         self._scratch = scratch
         self._group = group
         self._engine_pid: int | None = None
         self._process = subprocess.Popen(
-            list(argv),
+            list(launch.argv),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=dict(env),
-            cwd="/",
+            env=dict(launch.env),
+            cwd=launch.folder,
             bufsize=0,
             start_new_session=True,
         )
@@ -83,10 +92,10 @@ class ProcessGuest:
         """Find the engine's own process below the wrappers."""
         pid = self._process.pid
         for _ in range(self._depth):
-            children = _read(f"/proc/{pid}/task/{pid}/children").split()
-            if not children:
+            child = _child(pid)
+            if child is None:
                 return
-            pid = int(children[0])
+            pid = child
         self._engine_pid = pid
 
     def bound(self, memory_bytes: int) -> None:
@@ -152,6 +161,19 @@ def _read(path: str) -> str:
         return Path(path).read_text(encoding="ascii", errors="replace")
     except OSError:
         return ""
+
+
+def _child(pid: int) -> int | None:
+    """The first child of a process, where it has one."""
+    listed = _read(f"/proc/{pid}/task/{pid}/children").split()
+    if listed:
+        return int(listed[0])
+    # Kernels without the list: every process names its parent after its own name, which may hold anything.
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        fields = _read(str(stat)).rpartition(")")[2].split()
+        if len(fields) > 1 and fields[1] == str(pid):
+            return int(stat.parent.name)
+    return None
 
 
 def _status(pid: int) -> Mapping[str, int]:
