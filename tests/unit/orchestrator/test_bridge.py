@@ -140,6 +140,20 @@ async def test_what_is_wrong_before_sending_is_told_recorded_and_sends_nothing(
     assert [call.decision for call in outcome.report.calls] == ["refused"]
 
 
+async def test_a_body_larger_than_allowed_is_not_sent(bench: Make) -> None:
+    head = {"api": "api", "call": "orders.create", "payload": {"kind": "json"}}
+    at = bench(asking("api", head, json.dumps({"sku": "x" * 100}).encode()), limits=Limits(request_bytes=50))
+
+    outcome = await at.execute()
+
+    error = outcome.result[0]["error"]
+    assert (error["code"], "the limit is 50 bytes" in error["message"], at.sender.sent) == (
+        Code.INVALID_ARGUMENTS,
+        True,
+        [],
+    )
+
+
 async def test_a_denied_call_is_not_sent_and_its_rule_is_recorded(bench: Make) -> None:
     at = bench(asking("api", DELETE), verdicts={"api:orders.delete": Deny("no-deletes", "deleting is not allowed")})
 

@@ -200,6 +200,9 @@ class ApiCall:
             if self.ask.kind == "page":
                 require_paging(leg)
         self._note(leg)
+        size, most = len(leg.request.body or b""), self.bridge.context.limits.request_bytes
+        if size > most:
+            raise fail(Code.INVALID_ARGUMENTS, f"{leg.key}: body: {size:,} bytes as sent; the limit is {most:,} bytes.")
         return leg
 
     def _note(self, leg: Leg) -> None:
