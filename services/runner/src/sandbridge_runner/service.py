@@ -38,6 +38,9 @@ REFILL_AFTER_RUN_S = 0.01
 
 CAPACITY_RETRY_MS = 500
 LOADING_S = 0.1
+"""Time that a script has to load before its guest may write nothing more."""
+REFILL_AFTER_RUN_S = 0.005
+"""Long enough for the run's result to be on its way before a start takes the processor."""
 
 
 class PoolRunner:
