@@ -93,14 +93,16 @@ async def test_a_cancelled_run_leaves_no_process_and_its_slot_is_free(orders_api
         while runner.status().running == 0:
             await asyncio.sleep(0.01)
         await asyncio.sleep(0.1)
+        during = guests() - {orders_api.pid}
         run.cancel()
         with pytest.raises(asyncio.CancelledError):
             await run
+        async with asyncio.timeout(5):
+            while not during - guests():
+                await asyncio.sleep(0.01)
         assert runner.status().running == 0
         assert (await execute(service, "return 1")).result == 1
-        before = guests()
 
-    assert before - {orders_api.pid}
     assert guests() <= {orders_api.pid}
 
 
