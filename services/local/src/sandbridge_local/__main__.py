@@ -26,10 +26,16 @@ def main(argv: list[str] | None = None) -> int:
         if options.command in _NEED_KEYS and settings is not None:
             options.keys = _keys(settings, os.environ)
         command = importlib.import_module(f"sandbridge_local.commands.{options.command}")
-        return int(command.run(settings, options))
+        code = int(command.run(settings, options))
+        sys.stdout.flush()
+        return code
     except SettingsError as error:
         print(f"sandbridge: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:
+        # Whoever read the output has seen enough; what is still buffered has nowhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except KeyboardInterrupt:
         return 130
 
