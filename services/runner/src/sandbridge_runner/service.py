@@ -170,6 +170,9 @@ class PooledRun:
         self._deadline = self._loop.call_later(limits.wall_clock_ms / 1000, self._timed_out)
         self._loading = self._loop.call_later(LOADING_S, self._guest.loaded)
         self._watch.add(self._watched)
+        if self._pipe.ended.is_set():
+            # It died between being ready and being taken: nobody else will tell.
+            self.end(Failure(Code.SANDBOX_LOST, "the sandbox died before the script started"))
 
     async def events(self) -> AsyncIterator[RunEvent]:
         """Yield events in order; ends after `Finished`."""
