@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
+import orjson
+
 from sandbridge_openapi.model import Json
 
 _DEEPEST = 48
@@ -35,7 +37,11 @@ class Shaped:
 
 def parse(text: bytes) -> Json:
     """Parse the JSON text of a result; raises ValueError for what is no JSON, RecursionError for too many levels."""
-    value = json.loads(text, parse_constant=_not_json)
+    try:
+        # Several times faster. It reads an integer beyond 64 bits as a double, which every number of a script is.
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        value = json.loads(text, parse_constant=_not_json)
     # Only an escape can bring a lone surrogate in, and it could not be encoded again.
     return _without_surrogates(value) if b"\\ud" in text or b"\\uD" in text else value
 
@@ -48,7 +54,7 @@ def shape(text: bytes, *, limit: int) -> Shaped:
     """
     try:
         value = parse(text)
-        size = len(compact(value))
+        size = _size(value, limit)
     except RecursionError:
         return Shaped("… nested too deep to show", whole=False)
     if size <= limit and not _deeper_than(value, _DEEPEST):
@@ -107,8 +113,8 @@ def _fit_array(items: Sequence[Json], room: int, levels: int) -> Json:
 def _fit_object(members: dict[str, Json], room: int, levels: int) -> Json:
     if levels <= 0:
         return f"… an object with {len(members):,} keys"
-    sizes = {key: len(compact(key)) + 2 + len(compact(value)) for key, value in members.items()}
     left = room - 2 - _MARKER_ROOM
+    sizes = {key: len(compact(key)) + 2 + _size(value, left) for key, value in members.items()}
     shown = _first_keys(sizes, left)
     shares = _shares({key: sizes[key] for key in shown}, left)
     # A summary of what is too deep may be longer than what it stands for.
@@ -123,6 +129,15 @@ def _fit_object(members: dict[str, Json], room: int, levels: int) -> Json:
     if len(shown) < len(members):
         kept["…"] = f"{len(members) - len(shown):,} more keys"
     return kept
+
+
+def _size(value: Json, limit: int) -> int:
+    # Exact where it matters; beyond the limit a quick estimate that differs in how it writes some numbers.
+    try:
+        quick = len(orjson.dumps(value).decode())
+    except TypeError:
+        return len(compact(value))
+    return quick if quick > 2 * limit else len(compact(value))
 
 
 def _first_keys(sizes: dict[str, int], left: int) -> list[str]:
