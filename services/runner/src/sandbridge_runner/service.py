@@ -33,8 +33,10 @@ from sandbridge_runner.pool import PoolSettings, Spare, WarmPool
 from sandbridge_runner.watch import MemoryWatch, Watched
 
 MAX_QUEUED_EVENTS = 1000
+KILL_AFTER_RESULT_S = 0.003
 REFILL_AFTER_RUN_S = 0.01
-"""Starting a guest blocks the loop for some milliseconds, so the answer of the run that ended goes out first."""
+"""Killing a guest that gave its result, cleaning up after it and starting the next one each block the loop for a
+millisecond or more, so the answer of the run goes out first."""
 
 CAPACITY_RETRY_MS = 500
 LOADING_S = 0.1
@@ -213,7 +215,6 @@ class PooledRun:
     def close(self) -> None:
         """Destroy the guest, whatever state it is in."""
         self.end(Failure(Code.CANCELLED, "the run was left"))
-        self._guest.kill()
 
     def _is_roomy(self) -> bool:
         return len(self._events) < MAX_QUEUED_EVENTS and self._queued_bytes <= self._limits.in_flight_bytes
@@ -224,11 +225,14 @@ class PooledRun:
             self._queued_bytes += len(event.body)
         self._has_event.set()
 
-    def _finish(self, finished: Finished) -> None:
+    def _finish(self, finished: Finished, *, kill_after: float = 0.0) -> None:
         if self._is_over:
             return
         self._is_over = True
-        self._guest.kill()
+        if kill_after:
+            self._loop.call_later(kill_after, self._guest.kill)
+        else:
+            self._guest.kill()
         for timer in (self._deadline, self._loading):
             if timer is not None:
                 timer.cancel()
@@ -253,7 +257,7 @@ class PooledRun:
             self.end(error.failure)
             return
         if last is not None:
-            self._finish(Finished(last.outcome, self._peak()))
+            self._finish(Finished(last.outcome, self._peak()), kill_after=KILL_AFTER_RESULT_S)
         elif not self._is_roomy():
             self._pipe.pause()
 
