@@ -64,8 +64,8 @@ wheels: setup ## build the wheels of all members into dist/
 	@ls dist
 
 ##@ measure
-bench: setup ## ratios and figures, paired in one run
-	@$(BIN)/python tests/bench/run.py
+bench: setup ## ratios and figures, paired in one run (BENCH="execute bridge" for some)
+	@PYTHONPATH=examples/orders $(BIN)/python tests/bench/run.py $(BENCH)
 
 ##@ tidy
 clean: ## remove .venv, npm packages, caches and builds

@@ -28,6 +28,7 @@ from sandbridge_orchestrator.edge.stdio import serve_stdio
 
 _STOP_S = 1.5
 """Longest wait for the parts to stop after a signal; no sandbox is alive after it in any case."""
+_BACKLOG = 128
 
 log = logging.getLogger("sandbridge")
 
@@ -39,8 +40,8 @@ def serve_until_stopped(settings: Settings, keys: Mapping[str, str], apis: tuple
         loop = asyncio.new_event_loop()
         code = loop.run_until_complete(_serve(settings, keys, apis, audit))
         audit.flush()
-        # The SDK reads standard input in a thread that only its next line would end; a clean interpreter exit would
-        # wait for that line.
+        # A terminal on standard input is read in a thread that only its next line would end, and a clean exit of the
+        # interpreter would wait for that line.
         sys.stderr.flush()
         os._exit(code)
 
@@ -115,6 +116,8 @@ def _listen(host: str, port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
+        # Before the address is printed: who reads it may connect at once.
+        listener.listen(_BACKLOG)
     except OSError as error:
         listener.close()
         raise SettingsError(

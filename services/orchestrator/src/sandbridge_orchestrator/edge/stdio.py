@@ -1,14 +1,110 @@
-"""The stdio transport: one client, the one that started the process."""
+"""The stdio transport: one client, the one that started the process.
+
+The SDK's own transport reads and writes by worker threads. Here pipes and sockets are read and written by the event
+loop itself, which answers sooner and stops cleanly; other kinds of standard streams are left to the SDK.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import os
+import stat
+import sys
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
+MAX_LINE_BYTES = 4 * 1024 * 1024
+"""Largest message of the client; a longer one ends the connection."""
+
 
 async def serve_stdio(server: Server[Any]) -> None:
     """Serve until the client closes standard input. Standard output carries protocol only; strays go to stderr."""
-    async with stdio_server() as (read, write):
-        await server.run(read, write, server.create_initialization_options())
+    if not (_is_stream(0) and _is_stream(1)):
+        async with stdio_server() as (read, write):
+            await server.run(read, write, server.create_initialization_options())
+        return
+    with _claimed() as (source, sink):
+        async with _connected(source, sink) as (lines, writer), stdio_server(lines, writer) as (read, write):  # type: ignore[arg-type]
+            await server.run(read, write, server.create_initialization_options())
+
+
+def _is_stream(descriptor: int) -> bool:
+    try:
+        mode = os.fstat(descriptor).st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+
+
+@contextlib.contextmanager
+def _claimed() -> Iterator[tuple[int, int]]:
+    """Take the wire away from descriptors 0 and 1, so that nothing else in the process can read or write it."""
+    sys.stdout.flush()
+    source, sink = os.dup(0), os.dup(1)
+    nowhere = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nowhere, 0)
+    os.close(nowhere)
+    os.dup2(2, 1)
+    try:
+        yield source, sink
+    finally:
+        for kept, standard in ((source, 0), (sink, 1)):
+            os.dup2(kept, standard)
+            os.close(kept)
+
+
+@contextlib.asynccontextmanager
+async def _connected(source: int, sink: int) -> AsyncIterator[tuple[_Lines, _Writer]]:
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(MAX_LINE_BYTES)
+    incoming, _ = await loop.connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(source, "rb", closefd=False)
+    )
+    outgoing, protocol = await loop.connect_write_pipe(
+        asyncio.streams.FlowControlMixin, os.fdopen(sink, "wb", closefd=False)
+    )
+    try:
+        yield _Lines(reader), _Writer(asyncio.StreamWriter(outgoing, protocol, None, loop))
+    finally:
+        incoming.close()
+        outgoing.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """What the SDK asks of a standard input: an asynchronous iterator of text lines."""
+
+    reader: asyncio.StreamReader
+
+    def __aiter__(self) -> _Lines:
+        return self
+
+    async def __anext__(self) -> str:
+        try:
+            line = await self.reader.readline()
+        except ValueError:
+            # Longer than the limit: what follows cannot be told from its rest.
+            raise StopAsyncIteration from None
+        if not line:
+            raise StopAsyncIteration
+        return line.decode("utf-8", "replace")
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """What the SDK asks of a standard output."""
+
+    writer: asyncio.StreamWriter
+
+    async def write(self, text: str) -> None:
+        """Queue text; it leaves at once where the pipe has room."""
+        self.writer.write(text.encode())
+
+    async def flush(self) -> None:
+        """Wait until the client has read enough."""
+        await self.writer.drain()
