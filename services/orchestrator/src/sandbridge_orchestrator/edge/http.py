@@ -6,8 +6,10 @@ foreign `Host` and `Origin` headers (DNS rebinding; MCP 2026-07-28, transports) 
 
 from __future__ import annotations
 
+import contextlib
 import html
 from collections.abc import Callable, Sequence
+from http import HTTPStatus
 from typing import Any
 
 from mcp.server.lowlevel import Server
@@ -15,7 +17,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -25,6 +27,13 @@ from sandbridge_orchestrator.edge.introduction import Introduction
 MAX_REQUEST_BYTES = 1024 * 1024
 """Largest request body: a script of 256 KiB, JSON-escaped, with room to spare."""
 
+_KEPT_ON_ERRORS = frozenset({b"allow", b"retry-after", b"www-authenticate", b"mcp-session-id"})
+_ADVICE = {
+    400: "The request cannot be read; its Content-Type must be application/json.",
+    406: "Accept application/json and text/event-stream.",
+    413: f"A request has at most {MAX_REQUEST_BYTES:,} bytes.",
+}
+"""What to do about errors that the SDK answers without JSON."""
 _MCP_ACCEPT = "application/json, text/event-stream"
 
 
@@ -66,7 +75,10 @@ def loopback_app(
 
 
 class _Guard:
-    """Checks Host and Origin, and widens Accept on `/mcp`, before anything else reads the request."""
+    """Checks Host and Origin, and widens Accept on `/mcp`, before anything else reads the request.
+
+    Errors leave as JSON, whoever made them.
+    """
 
     def __init__(self, app: ASGIApp, hosts: frozenset[str], origins: frozenset[str]) -> None:
         self._app = app
@@ -90,7 +102,8 @@ class _Guard:
             return
         if scope["path"] in ("/mcp", "/mcp/"):
             _widen_accept(headers)
-        await self._app(scope, receive, _unbuffered(send))
+        with contextlib.suppress(ClientDisconnect):
+            await self._app(scope, receive, _errors_as_json(_unbuffered(send)))
 
 
 def _widen_accept(headers: MutableHeaders) -> None:
@@ -107,6 +120,28 @@ def _unbuffered(send: Send) -> Send:
             headers["x-accel-buffering"] = "no"
             headers["x-content-type-options"] = "nosniff"
         await send(message)
+
+    return wrapped
+
+
+def _errors_as_json(send: Send) -> Send:
+    # The SDK answers some errors with plain text or with nothing.
+    replaced = False
+
+    async def wrapped(message: Message) -> None:
+        nonlocal replaced
+        if message["type"] == "http.response.start" and message["status"] >= 400:
+            headers = MutableHeaders(scope=message)
+            if not headers.get("content-type", "").startswith("application/json"):
+                replaced = True
+                status = message["status"]
+                body = _error(status, "http_error", _ADVICE.get(status) or HTTPStatus(status).phrase)
+                allowed = [pair for pair in message.get("headers", ()) if pair[0].lower() in _KEPT_ON_ERRORS]
+                await send({**message, "headers": [*body.raw_headers, *allowed]})
+                await send({"type": "http.response.body", "body": bytes(body.body)})
+                return
+        if not replaced:
+            await send(message)
 
     return wrapped
 
