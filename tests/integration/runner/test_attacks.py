@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import sys
 import threading
@@ -13,7 +14,8 @@ import pytest
 from guests import Execute, a_start, run_on
 
 from sandbridge_kit.errors import Code
-from sandbridge_runner.engines.deno import DenoEngine, guest_source
+from sandbridge_runner.engines.deno import DenoEngine, find_binary, guest_source
+from sandbridge_runner.engines.imports import NODE_MODULES
 from sandbridge_runner.service import PoolRunner
 
 CLIMB = "const D = globalThis.Deno ?? (() => {}).constructor('return globalThis.Deno')() ?? {};"
@@ -82,6 +84,27 @@ async def test_nothing_outside_can_be_reached_from_a_script(execute: Execute, li
             reached[name] = ran.result
 
     assert (reached, hits) == ({}, [])
+
+
+def names_of_modules() -> list[str]:
+    """Everything in deno's own binary that could be the name of a module of Node, and how else it may be spelt."""
+    found = set(re.findall(rb"node:([a-z_][a-z0-9_/]{1,40})", find_binary().read_bytes()))
+    names = sorted({name.decode() for name in found} | set(NODE_MODULES))
+    return [f"node:{name}" for name in names] + ["NODE:fs", " node:fs", "node:f\\ts", "fs", "ext:core/mod.js"]
+
+
+async def test_no_module_of_the_engine_can_be_imported(execute: Execute) -> None:
+    code = f"""
+        const open = [];
+        for (const name of {names_of_modules()!r}) {{
+          for (const target of [name, `data:text/javascript,export * from "${{name}}"`]) {{
+            try {{ await import(target); open.push(target) }} catch {{}}
+          }}
+        }}
+        return open;
+    """
+
+    assert (await execute(code)).result == []
 
 
 async def test_the_listener_of_these_tests_does_notice_a_caller(listener: tuple[int, list[str]]) -> None:

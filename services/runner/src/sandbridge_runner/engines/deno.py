@@ -21,6 +21,7 @@ from deno import find_deno_bin  # type: ignore[import-untyped]
 from sandbridge_kit.ports.runner import RunLimits
 from sandbridge_runner.engines import cgroup, confinement
 from sandbridge_runner.engines.base import Guest, Layer
+from sandbridge_runner.engines.imports import import_map
 from sandbridge_runner.engines.process import Launch, ProcessGuest
 from sandbridge_runner.engines.watchdog import Watchdog
 
@@ -101,7 +102,11 @@ class DenoEngine:
         script.write_text(guest_source(self.build), encoding="utf-8")
         script.chmod(0o444)
         binary = self._binary if confinement.is_reachable(self._binary) else _adopt(self._binary, home)
-        command = (str(binary), *FLAGS, str(STABLE_FOLDER / script.name if STABLE_FOLDER.exists() else script))
+        imports = home / "imports.json"
+        imports.write_text(import_map(), encoding="utf-8")
+        imports.chmod(0o444)
+        module = str(STABLE_FOLDER / script.name if STABLE_FOLDER.exists() else script)
+        command = (str(binary), *FLAGS, f"--import-map={imports}", module)
         found = confinement.probe(allow_death_signal=self._dies_by == "signal")
         if os.geteuid() == 0 and not found.uids:
             raise PermissionError("guests never run as root: install setpriv (util-linux), or start as a user")
