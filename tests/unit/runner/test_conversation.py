@@ -122,6 +122,19 @@ def test_a_result_nested_too_deep_is_output_exceeded() -> None:
     assert event.outcome.failure.code is Code.OUTPUT_EXCEEDED
 
 
+def test_a_result_with_a_lone_surrogate_is_a_result() -> None:
+    body = rb'["\ud800", "\ud83d"]'
+
+    assert heard(({"t": "finished", "ok": True}, body)) == [Finished(Returned(body))]
+
+
+@pytest.mark.parametrize(
+    "body", [b"1e999", rb'["\ud800", 1e999]', rb'["\ud800", NaN]', rb'["\ud800"', b"9" * 99 + b"x"]
+)
+def test_a_result_that_no_reader_of_json_would_take_ends_the_run(body: bytes) -> None:
+    assert ending(({"t": "finished", "ok": True}, body)).code == Code.GUEST_EXITED
+
+
 def test_a_failure_comes_with_its_place_and_no_more_than_it_may_say() -> None:
     error = {"code": "script_error", "message": "no", "hint": "h", "line": 2, "column": 3, "extra": 1}
 

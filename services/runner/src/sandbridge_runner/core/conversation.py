@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast, get_args
@@ -150,10 +152,10 @@ class Conversation:
     def _outcome(self, head: Mapping[str, Any], body: bytes) -> Returned | Failed:
         if head.get("ok") is True:
             try:
-                orjson.loads(body)
-            except orjson.JSONDecodeError as error:
-                if "depth limit" in str(error):
-                    return Failed(Failure(Code.OUTPUT_EXCEEDED, "the result is nested too deep"))
+                require_json(body)
+            except RecursionError:
+                return Failed(Failure(Code.OUTPUT_EXCEEDED, "the result is nested too deep"))
+            except ValueError:
                 raise FrameError("a result that is not JSON") from None
             return Returned(body)
         members = head.get("error")
@@ -173,6 +175,26 @@ class Conversation:
             wait if isinstance(wait, int) else None,
             Position(line, column) if has_place and isinstance(line, int) and isinstance(column, int) else None,
         )
+
+
+def require_json(text: bytes) -> None:
+    """Raise ValueError for what is no JSON, or holds a number beyond a double; RecursionError for too many levels."""
+    try:
+        orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        if "depth limit" in str(error):
+            raise RecursionError from None
+        if b"\\u" not in text:
+            raise
+        # orjson alone refuses lone surrogates, which JSON.stringify writes as escapes.
+        json.loads(text, parse_float=_finite, parse_constant=_finite)
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    if not math.isfinite(value):
+        raise ValueError("a number beyond a double")
+    return value
 
 
 def _text(value: object) -> str:
