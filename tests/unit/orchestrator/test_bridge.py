@@ -380,6 +380,7 @@ def moved(location: str, status: int = 302) -> Received:
         "/v1/orders/%2e%2e/x",
         "https://api.example.com@evil.example/v1/orders/8",
         "file:///etc/passwd",
+        "http://[::1",
     ],
 )
 async def test_a_redirect_to_anything_else_is_refused(bench: Make, location: str) -> None:

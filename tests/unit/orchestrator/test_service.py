@@ -51,6 +51,16 @@ async def test_a_script_gets_the_api_answer_and_its_result_comes_back(bench: Mak
     assert outcome == RunReturned(Report("run-1", (), (call,), 0.0), {"ok": True})
 
 
+async def test_a_name_that_cannot_be_encoded_is_shown_with_a_question_mark(bench: Make) -> None:
+    async def script(guest: ScriptedGuest) -> None:
+        await guest.begin("api", {"api": "api", "call": "\ud800"})
+        await guest.begin("fetch", {"url": "/\udfff", "method": "\ud800"})
+
+    outcome = await bench(script).execute()
+
+    assert [call.operation for call in outcome.report.calls] == ["api:?", "fetch ?"]
+
+
 async def test_the_run_starts_with_clock_seed_and_apis_from_outside(bench: Make) -> None:
     at = bench(one_call)
 
@@ -191,13 +201,13 @@ async def test_a_result_that_is_not_json_is_an_error(bench: Make) -> None:
 
 async def test_files_come_back_with_safe_names_and_types(bench: Make) -> None:
     async def script(guest: ScriptedGuest) -> None:
-        await guest.ask("file", {"name": "../a\u202e\nb.csv", "mime": "text/csv"}, b"1,2")
+        await guest.ask("file", {"name": "../a\u202e\n\ud800b.csv", "mime": "text/csv"}, b"1,2")
         await guest.ask("file", {"name": "", "mime": "not a type\r\n"}, b"x")
 
     outcome = await bench(script).execute()
 
     assert outcome.files == (
-        FileMade(".._a__b.csv", "text/csv", b"1,2", "handle-1"),
+        FileMade(".._a___b.csv", "text/csv", b"1,2", "handle-1"),
         FileMade("file", "application/octet-stream", b"x", "handle-2"),
     )
 

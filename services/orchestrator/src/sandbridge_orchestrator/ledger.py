@@ -66,7 +66,9 @@ class Ledger:
 
     def open(self, seq: int, operation: str) -> CallEntry:
         """Begin one call."""
-        entry = CallEntry(seq, self._standing.text(operation)[:_NAME_CHARS], self._monotonic())
+        # A lone surrogate, which a script can write, could not be encoded on the way to the model.
+        name = self._standing.text(operation)[:_NAME_CHARS].encode(errors="replace").decode()
+        entry = CallEntry(seq, name, self._monotonic())
         self.entries.append(entry)
         return entry
 

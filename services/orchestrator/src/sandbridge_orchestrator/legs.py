@@ -120,7 +120,10 @@ def redirected(leg: Leg, received: Received) -> Leg | None:
     location = received.header("location")
     if received.status not in _REDIRECTS or not leg.is_safe or not location:
         return None
-    url = urljoin(leg.request.url, location).partition("#")[0]
+    try:
+        url = urljoin(leg.request.url, location).partition("#")[0]
+    except ValueError:
+        raise fail(Code.EGRESS_DENIED, f"{leg.key} answered with a redirect to what is no URL.") from None
     origin = origin_of(url)
     request = Request(leg.request.method, url, leg.request.headers, leg.request.body)
     if origin in leg.served.extra_origins:

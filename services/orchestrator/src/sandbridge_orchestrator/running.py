@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 _CALL_KINDS = frozenset({"api", "fetch", "page"})
 _MIME = re.compile(r"[A-Za-z0-9!#$&^_.+-]{1,100}/[A-Za-z0-9!#$&^_.+-]{1,100}(; ?[A-Za-z0-9=_.\"-]{1,100})?")
-_UNSEEN = re.compile(r"[\x00-\x1f\x7f/\\\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_UNSEEN = re.compile(r"[\x00-\x1f\x7f/\\\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _NAME_CHARS = 200
 _REFUSED_CALLS = 100
 """So many calls over the limit are refused one by one; then the script is looping and its run ends."""
