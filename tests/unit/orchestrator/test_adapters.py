@@ -203,6 +203,19 @@ async def test_bytes_in_flight_are_given_in_order_and_all_come_back() -> None:
     assert (order, budget.free) == (["a", "c", "d"], 10)
 
 
+async def test_waiting_for_room_ends_as_cancelled_however_many_are_cancelled_at_once() -> None:
+    budget = ByteBudget(10)
+    await budget.take(10)
+    waiting = [asyncio.create_task(budget.take(size)) for size in (3, 4, 5)]
+    await asyncio.sleep(0)
+    for task in waiting:
+        task.cancel()
+    ends = await asyncio.gather(*waiting, return_exceptions=True)
+    budget.give(10)
+
+    assert ([type(end) for end in ends], budget.free) == ([asyncio.CancelledError] * 3, 10)
+
+
 async def test_room_is_given_back_before_more_is_taken() -> None:
     budget = ByteBudget(10)
 

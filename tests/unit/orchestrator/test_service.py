@@ -438,6 +438,18 @@ async def test_too_many_asks_at_the_same_time_end_the_run(bench: Make) -> None:
     assert outcome.failure.code == Code.CALL_LIMIT
 
 
+async def test_bodies_that_wait_in_the_hundreds_end_the_run_before_they_fill_the_memory(bench: Make) -> None:
+    async def script(guest: ScriptedGuest) -> None:
+        for _ in range(50):
+            guest.begin("file", {"name": "f", "mime": "text/plain"}, b"x" * 10)
+            guest.begin("api", {"api": "api", "call": "orders.delete", "path": {"id": "1"}}, b"x" * 10)
+        await asyncio.Event().wait()
+
+    outcome = await bench(script, limits=Limits(run=RunLimits(in_flight_bytes=100))).execute()
+
+    assert (outcome.failure.code, len(outcome.report.calls)) == (Code.CALL_LIMIT, 20)
+
+
 async def test_a_script_that_goes_on_calling_after_its_limit_is_ended(bench: Make) -> None:
     async def script(guest: ScriptedGuest) -> None:
         while True:

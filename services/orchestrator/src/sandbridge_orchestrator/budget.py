@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
 from types import TracebackType
 from typing import Self
@@ -36,7 +37,9 @@ class ByteBudget:
             if turn.done() and not turn.cancelled():
                 self.give(amount)
             else:
-                self._waiting.remove(entry)
+                # Gone already where another that was cancelled too has tidied up.
+                with contextlib.suppress(ValueError):
+                    self._waiting.remove(entry)
                 self._wake()
             raise
         return amount

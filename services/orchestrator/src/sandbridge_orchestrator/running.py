@@ -28,6 +28,8 @@ _UNSEEN = re.compile(r"[\x00-\x1f\x7f/\\\u200e\u200f\u202a-\u202e\u2066-\u2069\u
 _NAME_CHARS = 200
 _REFUSED_CALLS = 100
 """So many calls over the limit are refused one by one; then the script is looping and its run ends."""
+_WAITING_BODIES = 4
+"""So many times the bodies in flight may wait for their turn; a script that asks for more is ended."""
 _LONGEST_TIMER_MS = 24 * 3_600_000
 
 
@@ -69,6 +71,7 @@ class RunSession:
         self._started = context.monotonic()
         self._calls_done = 0
         self._calls_refused = 0
+        self._waiting_bytes = 0
 
     async def drive(self, runner: Runner) -> Finished:
         """Run the script; returns with the sandbox destroyed. Raises SandbridgeError where it could not start."""
@@ -133,13 +136,20 @@ class RunSession:
         if len(self._tasks) >= self._context.limits.pending_asks:
             await self._end(run, Failure(Code.CALL_LIMIT, "The script waits for too many things at the same time."))
             return
+        most = _WAITING_BODIES * self._context.limits.run.in_flight_bytes
+        self._waiting_bytes += len(ask.body)
+        if self._waiting_bytes > most:
+            size = f"{most // (1024 * 1024)} MiB"
+            await self._end(run, Failure(Code.CALL_LIMIT, f"Calls with more than {size} of bodies wait to be sent."))
+            return
         call = ApiCall(self.bridge, ask) if ask.kind in _CALL_KINDS else None
         task = asyncio.create_task(self._serve(run, ask, call))
         self._tasks[task] = call
-        task.add_done_callback(self._forget)
+        task.add_done_callback(lambda done: self._forget(done, len(ask.body)))
 
-    def _forget(self, task: asyncio.Task[None]) -> None:
+    def _forget(self, task: asyncio.Task[None], size: int) -> None:
         self._tasks.pop(task, None)
+        self._waiting_bytes -= size
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("answer_not_delivered error=%s", type(error).__name__)
 
