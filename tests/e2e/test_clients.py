@@ -16,7 +16,11 @@ from served_sandbridge import Served, orders_arguments, served_http
 
 from orders_service.process import OrdersApi
 
-SCRIPT = "const {data} = await api.orders.list({query: {per_page: 3}}); console.log('three'); return data.items.length"
+# The pause leaves time for a progress report: what has not been sent when the result is ready is dropped.
+SCRIPT = (
+    "const {data} = await api.orders.list({query: {per_page: 3}}); console.log('three');"
+    "await new Promise((done) => setTimeout(done, 100)); return data.items.length"
+)
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +59,7 @@ def check_typescript(seen: Any, protocol: str) -> None:
     assert found["structuredContent"]["cards"][0]["id"] == "orders.list"
     assert ran["structuredContent"]["result"] == 3
     assert [line["text"] for line in ran["structuredContent"]["logs"]] == ["three"]
+    assert [one["progress"] for one in seen["progress"]] == [1], "one API call was made and reported"
     assert failed["isError"] is True
     assert "structuredContent" not in failed
     assert "script_error at line 1" in failed["content"][0]["text"]

@@ -216,7 +216,9 @@ async def test_an_unknown_tool_is_a_protocol_error(client: Client) -> None:
     )
 
 
+@pytest.mark.parametrize("client", ["legacy"], indirect=True)
 async def test_progress_reaches_a_client_that_asked_for_it(client: Client, code_mode: ScriptedCodeMode) -> None:
+    # The modern era in one process has no wire, so no token either; real clients of both eras are tested end to end.
     code_mode.outcome = RunReturned(REPORT, 1)
     seen: list[tuple[float, str | None]] = []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import os
 import secrets
@@ -53,6 +54,9 @@ async def _serve(settings: Settings, keys: Mapping[str, str], apis: tuple[Loaded
     stack = contextlib.AsyncExitStack()
     product = await stack.enter_async_context(composed(settings, keys, apis, audit))
     _say_what_is_served(settings, keys, apis)
+    # What is loaded stays: without it in view, a collection during a call takes a fraction of the time.
+    gc.collect()
+    gc.freeze()
     serving = asyncio.ensure_future(_transport(settings, product))
     stopped = asyncio.ensure_future(stopping.wait())
     await asyncio.wait({serving, stopped}, return_when=asyncio.FIRST_COMPLETED)

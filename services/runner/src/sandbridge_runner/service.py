@@ -152,7 +152,6 @@ class PooledRun:
         limits = self._limits
         pool.leased(self._spare, self._heard, self._died)
         self._conversation.start(limits)
-        self._guest.bound(limits.memory_bytes)
         self._push(Started(build))
         head = {
             "t": "start",
@@ -169,6 +168,8 @@ class PooledRun:
         }
         for data in encode(head, code):
             self._pipe.write(data)
+        # While the guest reads: what these take is not waited for.
+        self._guest.bound(limits.memory_bytes)
         self._deadline = self._loop.call_later(limits.wall_clock_ms / 1000, self._timed_out)
         self._loading = self._loop.call_later(LOADING_S, self._guest.loaded)
         self._watch.add(self._watched)

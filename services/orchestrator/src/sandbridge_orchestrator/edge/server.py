@@ -148,7 +148,10 @@ async def _in_own_task(run: Awaitable[_T]) -> _T:
         raise
 
 
-def _progress_of(ctx: Context) -> Progress:
+def _progress_of(ctx: Context) -> Progress | None:
+    if not ctx.meta or ctx.meta.get("progress_token") is None:
+        return None
+
     async def report(done: float, message: str) -> None:
         try:
             await ctx.session.report_progress(done, None, message)
