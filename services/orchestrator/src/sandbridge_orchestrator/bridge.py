@@ -168,6 +168,9 @@ class ApiCall:
 
     def __post_init__(self) -> None:
         self.entry = self.bridge.context.ledger.open(self.ask.seq, named(self.ask))
+        if self.ask.kind == "fetch":
+            # Kept where the fetch is refused: where a script tried to go is what its reader wants to know.
+            self.entry.path = self._redactor().text(str(self.ask.head.get("url", "")))
 
     def begin(self) -> None:
         """Start the clock of the call: waiting for its turn does not count."""

@@ -78,7 +78,7 @@ class Ledger:
             return
         entry.settled = True
         entry.duration_ms = (self._monotonic() - entry.started) * 1000
-        entry.path = entry.path[:_PATH_CHARS]
+        entry.path = entry.path[:_PATH_CHARS].encode(errors="replace").decode()
         await self._audit.write(
             CallAudit(
                 run_id=self._run_id,
