@@ -234,5 +234,15 @@ async def test_a_call_is_recorded_once_however_often_it_is_settled() -> None:
 
     await ledger.settle(entry)
     await ledger.settle(entry)
+    await ledger.close()
 
     assert len(audit.records) == 1
+
+
+async def test_a_call_whose_turn_never_came_is_recorded_as_cancelled() -> None:
+    audit = MemoryAudit()
+    ledger = Ledger("run-1", LOCAL_CALLER, audit, monotonic=lambda: 0.0, standing=NOTHING)
+    ledger.open(1, "api:a.b")
+    await ledger.close()
+
+    assert [(record.decision, record.outcome) for record in audit.calls] == [("cancelled", "cancelled")]

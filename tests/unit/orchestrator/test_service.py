@@ -402,6 +402,19 @@ async def test_a_run_killed_at_its_deadline_names_the_call_that_may_have_acted(b
     assert [call.decision for call in outcome.report.calls] == ["outcome_unknown"]
 
 
+async def test_a_call_asked_in_the_moment_that_the_run_fails_has_its_record_too(bench: Make) -> None:
+    async def script(guest: ScriptedGuest) -> None:
+        guest.begin("api", {"api": "api", "call": "orders.delete", "path": {"id": "1"}})
+        raise fail(Code.GUEST_EXITED, "gone")
+
+    at = bench(script)
+    outcome = await at.execute()
+
+    assert [(call.decision, call.outcome) for call in at.audit.calls] == [("cancelled", "cancelled")]
+    assert [call.decision for call in outcome.report.calls] == ["cancelled"]
+    assert at.sender.sent == []
+
+
 async def test_calls_still_under_way_when_the_script_returns_are_awaited_and_listed(bench: Make) -> None:
     async def respond(_: Any) -> Any:
         await asyncio.sleep(0.02)

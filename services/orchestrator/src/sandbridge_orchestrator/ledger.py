@@ -107,6 +107,13 @@ class Ledger:
             entry.outcome = Code.CANCELLED.value
             entry.decision = Code.CANCELLED.value if not entry.sent else entry.decision
 
+    async def close(self) -> None:
+        """End every call that nothing has ended: one whose run stopped before its turn came."""
+        for entry in self.entries:
+            if not entry.settled:
+                self.stop(entry)
+                await self.settle(entry)
+
     def records(self) -> tuple[CallRecord, ...]:
         """Return the calls as the model sees them."""
         return tuple(_record(entry) for entry in self.entries)

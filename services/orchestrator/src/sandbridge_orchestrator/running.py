@@ -106,6 +106,8 @@ class RunSession:
             task.cancel()
         if left:
             await asyncio.wait(left)
+        # A task that is cancelled before its first step leaves its call open.
+        await self.ledger.close()
 
     async def _consume(self, run: Run) -> Finished:
         async with contextlib.aclosing(_closable(run.events())) as events:
@@ -115,7 +117,9 @@ class RunSession:
                         await self._take(run, event)
                     case Console(level=level, text=text):
                         self._note(level, text)
-                    case Finished():
+                    case Finished(outcome=outcome):
+                        # At once: while the sandbox is cleaned up, no call of a failed script may start.
+                        self.bridge.ending = self.bridge.ending or isinstance(outcome, Failed)
                         return event
                     case _:
                         pass
