@@ -73,6 +73,23 @@ POSITIONS = [
 
 
 @pytest.mark.parametrize(
+    ("code", "value"),
+    [
+        ("const f = (x) => x * 2; return f<number>(21)", 42),
+        ("return new Set<string>(['a', 'b']).size", 2),
+        ("const s = new Set<string>\nconst n = 1; return s.size + n", 1),
+        ("return 1 < 2 && 3 > (2)", True),
+        ("return [3, 1].filter((n) => n < 2).length", 1),
+        ("return '<b>' + `<i>`", "<b><i>"),
+    ],
+)
+async def test_type_arguments_are_erased_and_never_read_as_comparisons(
+    execute: Execute, code: str, value: object
+) -> None:
+    assert (await execute(code)).result == value
+
+
+@pytest.mark.parametrize(
     ("code", "expected", "position"), [case[1:] for case in POSITIONS], ids=[case[0] for case in POSITIONS]
 )
 async def test_a_failure_stands_where_the_caller_wrote_it(

@@ -5,7 +5,7 @@ let limits;
 const positionIn = (trace, shift) => {
   const frames = split(trace, "\n");
   for (let i = 0; i < frames.length; i++) {
-    const found = exec(/data:application\/typescript,.*:(\d+):(\d+)\)?$/, frames[i]);
+    const found = exec(/data:application\/(?:java|type)script,.*:(\d+):(\d+)\)?$/, frames[i]);
     if (found === null) continue;
     const line = +found[1] - shift;
     // What is missing at the end of the code is noticed in the wrapper's line after it.
@@ -124,6 +124,24 @@ const syntaxProblem = (error, shape) => {
   };
 };
 
+/** True where JavaScript and TypeScript could read the code differently: `f<number>(3)` is two comparisons in one. */
+const isAmbiguous = (code) => {
+  const at = indexOf(code, "<");
+  return at >= 0 && exec(/(?<!=)>/, slice(code, at)) !== null;
+};
+const importAs = (language, { before, code, after }) =>
+  import(`data:application/${language},${encodeUri(before + code + after)}`);
+/** The code as plain JavaScript, which loads sooner; undefined where it has to be read as TypeScript. */
+const loadPlain = async (shape) => {
+  // A module may throw as it loads, so that its failure would not tell that it cannot be parsed.
+  if (shape.isModule || isAmbiguous(shape.code)) return undefined;
+  try {
+    return await importAs("javascript", shape);
+  } catch {
+    return undefined;
+  }
+};
+
 /** Load the code in the first shape that parses; the module's namespace, or the problem to report. */
 const load = async (code) => {
   const problems = [];
@@ -131,7 +149,7 @@ const load = async (code) => {
     linesBefore = shape.shift;
     try {
       return {
-        loaded: await import(`data:application/typescript,${encodeUri(shape.before + shape.code + shape.after)}`),
+        loaded: await loadPlain(shape) ?? await importAs("typescript", shape),
         isModule: shape.isModule,
       };
     } catch (error) {
@@ -225,6 +243,7 @@ const rehearse = async () => {
     seed: "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
     apis: ["api"],
   });
+  await load("const zero: number = 0; return zero");
   const outcome = await load(begin(bare({ head, body: utf8("return 0") })));
   resultText([await run(outcome), create(null), random()]);
   await turn();
