@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sandbridge_local.apis import base_url, load_api
+from sandbridge_local.apis import LoadedApi, base_url, load_api, with_a_place_for_the_key
 from sandbridge_local.report import as_text, report, unreadable
 from sandbridge_local.settings import ApiSettings, DocumentSettings, Settings, SettingsError, settings_from
 from sandbridge_local.sources import Source, read_source
@@ -119,3 +119,32 @@ def test_the_starting_config_file_is_a_valid_one(tmp_path: Path) -> None:
 
     assert isinstance(settings, Settings)
     assert settings.apis[0].name == "things"
+
+
+@pytest.mark.parametrize(
+    ("components", "kind", "parameter"),
+    [
+        ({}, "http", None),
+        ({"securitySchemes": {"k": {"type": "apiKey", "in": "header", "name": "X-Key"}}}, "apiKey", "X-Key"),
+    ],
+)
+def test_a_key_for_a_document_that_asks_for_none_goes_to_its_only_scheme_else_as_a_bearer_token(
+    components: dict[str, object], kind: str, parameter: str | None
+) -> None:
+    body = json.loads(document("https://api.example/v1")) | {"components": components}
+    api = LoadedApi(ApiSettings(openapi=DocumentSettings(inline="x")), load(json.dumps(body).encode()), None)
+
+    stated = with_a_place_for_the_key(api)
+
+    (scheme,) = stated.document.security_schemes.values()
+    assert (scheme.kind, scheme.parameter, stated.key_place_is_assumed) == (kind, parameter, True)
+    assert [list(one) for one in stated.document.operations[0].security] == [[scheme.name]]
+
+
+def test_a_document_that_asks_for_a_credential_is_taken_at_its_word() -> None:
+    body = json.loads(document("https://api.example/v1"))
+    body["components"] = {"securitySchemes": {"k": {"type": "http", "scheme": "bearer"}}}
+    body["paths"]["/things"]["get"]["security"] = [{"k": []}]
+    api = LoadedApi(ApiSettings(openapi=DocumentSettings(inline="x")), load(json.dumps(body).encode()), None)
+
+    assert with_a_place_for_the_key(api) is api

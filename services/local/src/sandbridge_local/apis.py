@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Container
+from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from sandbridge_local.settings import ApiSettings, Settings, SettingsError
 from sandbridge_local.sources import Source, read_source
 from sandbridge_openapi.document import load
 from sandbridge_openapi.errors import DocumentError
-from sandbridge_openapi.model import Document
+from sandbridge_openapi.model import Document, Requirement, SecurityScheme
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,8 @@ class LoadedApi:
     settings: ApiSettings
     document: Document
     base_url: str | None
+    key_place_is_assumed: bool = False
+    """True where the document does not say where the API's key goes."""
 
     @property
     def name(self) -> str:
@@ -33,16 +36,38 @@ def load_api(settings: ApiSettings, *, need_base_url: bool = True) -> LoadedApi:
     return LoadedApi(settings, document, base_url(settings, document, source) if need_base_url else None)
 
 
-def load_apis(settings: Settings, *, need_base_url: bool = True) -> tuple[LoadedApi, ...]:
-    """Load every API. Raises SettingsError, naming the API, for a document that cannot be used."""
+def load_apis(settings: Settings, *, keys: Container[str] = (), need_base_url: bool = True) -> tuple[LoadedApi, ...]:
+    """Load every API; `keys` holds the names of those with an API key.
+
+    Raises SettingsError, naming the API, for a document that cannot be used.
+    """
     loaded = []
     for api in settings.apis:
         try:
-            loaded.append(load_api(api, need_base_url=need_base_url))
+            one = load_api(api, need_base_url=need_base_url)
+            loaded.append(with_a_place_for_the_key(one) if api.name in keys else one)
         except DocumentError as error:
             where = f" (at {error.pointer})" if error.pointer else ""
             raise SettingsError(f"The document of {api.name!r} cannot be used: {error.message}{where}") from None
     return tuple(loaded)
+
+
+def with_a_place_for_the_key(api: LoadedApi) -> LoadedApi:
+    """Return the API with a place for its key where its document names none.
+
+    Many documents say nothing about credentials although the API needs one. Then the key goes where the only declared
+    scheme says, else into `Authorization` as a bearer token (RFC 6750).
+    """
+    document = api.document
+    if any(operation.security for operation in document.operations):
+        return api
+    schemes = dict(document.security_schemes)
+    if len(schemes) != 1:
+        schemes = {"key": SecurityScheme("key", "http", scheme="bearer")}
+    needed: tuple[Requirement, ...] = ({name: () for name in schemes},)
+    operations = tuple(replace(operation, security=needed) for operation in document.operations)
+    stated = replace(document, operations=operations, security_schemes=schemes)
+    return replace(api, document=stated, key_place_is_assumed=True)
 
 
 def base_url(settings: ApiSettings, document: Document, source: Source) -> str | None:

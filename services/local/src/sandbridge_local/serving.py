@@ -135,6 +135,10 @@ def _say_what_is_served(settings: Settings, keys: Mapping[str, str], apis: tuple
         where = api.base_url or "no base URL: it can be searched, not called (state one with --base-url)"
         key = "with its API key" if api.name in keys else "without an API key"
         print(f"sandbridge: {api.name}: {len(api.document.operations)} operations, {where}, {key}", file=sys.stderr)
+        if api.key_place_is_assumed:
+            (scheme,) = api.document.security_schemes.values()
+            place = f"{scheme.location} {scheme.parameter}" if scheme.kind == "apiKey" else "header Authorization"
+            print(f"sandbridge: {api.name}: its document asks for no key; it is sent in the {place}", file=sys.stderr)
         if api.document.skipped:
             print(
                 f"sandbridge: {api.name}: {len(api.document.skipped)} operations skipped; `sandbridge check` says why",

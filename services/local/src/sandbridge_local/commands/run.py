@@ -18,7 +18,9 @@ _MAX_SCRIPT_BYTES = 1024 * 1024
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Run one script; 1 when it failed."""
     code = script(options.file)
-    outcome = asyncio.run(run_script(settings, options.keys, load_apis(settings), code, dry_run=options.dry_run))
+    outcome = asyncio.run(
+        run_script(settings, options.keys, load_apis(settings, keys=options.keys), code, dry_run=options.dry_run)
+    )
     if options.json:
         print_json(outcome.structure)
     else:
