@@ -203,6 +203,16 @@ async def test_bytes_in_flight_are_given_in_order_and_all_come_back() -> None:
     assert (order, budget.free) == (["a", "c", "d"], 10)
 
 
+async def test_who_needs_no_room_does_not_wait_behind_those_who_do() -> None:
+    budget = ByteBudget(10)
+    await budget.take(10)
+    waiting = asyncio.create_task(budget.take(5))
+    await asyncio.sleep(0)
+
+    assert (await budget.take(0), waiting.done()) == (0, False)
+    waiting.cancel()
+
+
 async def test_waiting_for_room_ends_as_cancelled_however_many_are_cancelled_at_once() -> None:
     budget = ByteBudget(10)
     await budget.take(10)

@@ -23,7 +23,12 @@ class ByteBudget:
         return self._free
 
     async def take(self, amount: int) -> int:
-        """Take room and return how much was taken: `amount`, or all there can be where it is more."""
+        """Take room and return how much was taken: `amount`, or all there can be where it is more.
+
+        Who needs none never waits, so calls without large bodies go on while others queue for room.
+        """
+        if amount <= 0:
+            return 0
         amount = min(amount, self._limit)
         if not self._waiting and amount <= self._free:
             self._free -= amount
