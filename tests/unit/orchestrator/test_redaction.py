@@ -31,6 +31,8 @@ SECRET = 'c4n4ry+/"key\\=é~ 1'
         base64.urlsafe_b64encode(SECRET.encode()).decode(),
         base64.urlsafe_b64encode(SECRET.encode()).decode().rstrip("="),
         SECRET.replace('"', "&quot;"),
+        SECRET.encode().hex(),
+        SECRET.encode().hex().upper(),
     ],
 )
 def test_a_secret_is_replaced_in_text_and_in_bytes(echo: str) -> None:

@@ -23,8 +23,8 @@ _ESCAPE = re.compile(rb"\\(?:\\|u00[2-7][0-9a-fA-F])")
 class Redactor:
     """Replaces a fixed set of secrets by `[redacted]`; prints as nothing.
 
-    Each secret is found as it is, JSON-, HTML- and URL-encoded, and as base64 (standard and URL-safe, padded or not),
-    on its own or at any offset inside a longer text, as in a Basic pair.
+    Each secret is found as it is, JSON-, HTML- and URL-encoded, in hexadecimal, and as base64 (standard and URL-safe,
+    padded or not), on its own or at any offset inside a longer text, as in a Basic pair.
     """
 
     __slots__ = ("_bytes", "_secrets", "_text")
@@ -88,6 +88,8 @@ def _spellings(secret: str) -> Iterable[str]:
         yield encoded
         yield _lower_hex(encoded)
     raw = secret.encode()
+    yield raw.hex()
+    yield raw.hex().upper()
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
         padded = encode(raw).decode()
         yield padded
