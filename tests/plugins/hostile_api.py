@@ -65,6 +65,7 @@ def echoes() -> bytes:
             KEY,
             json.dumps(f"x {KEY}").replace("/", "\\/"),
             quote(KEY, safe=""),
+            raw.hex(),
             base64.b64encode(raw).decode(),
             base64.urlsafe_b64encode(b"a" + raw).decode(),
             base64.b64encode(b"user:" + raw + b":x").decode(),
@@ -96,6 +97,7 @@ ANSWERS: dict[str, bytes] = {
     "to-nonsense": redirect("http://[::1"),
     "to-itself": redirect("/b/to-itself"),
     "one": ok(b"1", "application/json"),
+    "large": ok(b"x" * (9 << 20)),
 }
 
 
