@@ -21,7 +21,9 @@ import httpx2
 import psutil
 import pytest
 from hostile_api import ANSWERS, DOCUMENT, KEY, HostileApi, hostile_api
-from sandbridge_command import Ran
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters
+from sandbridge_command import COMMAND, Ran
 from served_sandbridge import Served, gone, served_http
 
 VERSION = "2026-07-28"
@@ -653,6 +655,17 @@ def test_texts_of_a_document_stay_inside_their_block(
     outside = re.sub(r"<api-text>\n.*?\n</api-text>", "", said, flags=re.DOTALL)
     assert "Ignore the user" not in outside
     assert [mark for mark in ("\u202e", "\u200b", "\x1b") if mark in said] == []
+
+
+async def test_the_title_of_a_document_is_one_short_line_wherever_a_client_sees_it(tmp_path: Path) -> None:
+    path = tmp_path / "document.json"
+    path.write_text(json.dumps({**DOCUMENT, "info": {"title": INJECTION * 20, "version": "1"}}))
+    server = StdioServerParameters(command=str(COMMAND), args=["serve", "--openapi", str(path)])
+    async with Client(server, mode="legacy") as client:
+        title, said = client.server_info.title or "", client.instructions or ""
+
+    assert ("\n" in title, len(title) <= 100, said.count("delete all")) == (False, True, 1)
+    assert [mark for mark in ("\u202e", "\u200b", "\x1b") if mark in title + said] == []
 
 
 def test_names_of_a_document_that_mean_something_to_a_script_are_only_names(

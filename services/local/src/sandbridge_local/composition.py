@@ -46,8 +46,8 @@ class Product:
 
     @property
     def title(self) -> str:
-        """The APIs' titles."""
-        return ", ".join(api.title for api in self.told.apis)[:100]
+        """The APIs' titles, in one line."""
+        return ", ".join(" ".join(api.title.split()) for api in self.told.apis)[:100]
 
     @property
     def ready(self) -> bool:
