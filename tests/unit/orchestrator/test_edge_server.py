@@ -228,3 +228,22 @@ async def test_progress_reaches_a_client_that_asked_for_it(client: Client, code_
     await call(client, "execute", {"code": "return 1"}, progress_callback=on_progress)
 
     assert seen == [(1, "1 API call")]
+
+
+async def test_a_kept_result_is_read_as_a_resource_by_its_owner(client: Client, code_mode: ScriptedCodeMode) -> None:
+    async with client:
+        read = await client.read_resource("sandbridge://results/h1")
+
+    assert [(one.uri, one.mime_type, one.text) for one in read.contents] == [
+        ("sandbridge://results/h1", "application/json", "[1]")
+    ]
+    assert code_mode.asked == [(LOCAL_CALLER, "h1")]
+
+
+@pytest.mark.parametrize("uri", ["sandbridge://results/h2", "file:///etc/passwd"])
+async def test_what_is_not_kept_is_not_found(client: Client, uri: str) -> None:
+    async with client:
+        with pytest.raises(MCPError) as caught:
+            await client.read_resource(uri)
+
+    assert caught.value.error.code == -32602

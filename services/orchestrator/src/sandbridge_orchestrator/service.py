@@ -42,6 +42,7 @@ from sandbridge_orchestrator.ports import (
     Credentials,
     HttpSender,
     Journal,
+    Kept,
     Policy,
     Results,
     ToolAudit,
@@ -154,6 +155,10 @@ class Orchestrator:
                     calls=attempt.calls,
                 )
             )
+
+    async def kept(self, caller: Caller, handle: str) -> Kept | None:
+        """Return what the caller keeps under a handle; None where it is unknown, expired or another owner's."""
+        return await self.results.get(caller, handle)
 
     def _require_acceptable(self, code: str) -> None:
         if not self.execute_enabled:

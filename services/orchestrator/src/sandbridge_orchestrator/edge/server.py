@@ -21,7 +21,15 @@ from sandbridge_kit.identity import Caller
 from sandbridge_kit.ports.docs import SearchAnswer, SearchRequest
 from sandbridge_orchestrator.core.outcome import ExecuteRequest, RunOutcome
 from sandbridge_orchestrator.edge.introduction import EXECUTE, SEARCH_DOCS, Introduction, instructions, tools
-from sandbridge_orchestrator.edge.render import error_result, run_result, search_result
+from sandbridge_orchestrator.edge.render import (
+    RESULT_URI,
+    contents,
+    error_result,
+    handle_of,
+    run_result,
+    search_result,
+)
+from sandbridge_orchestrator.ports import Kept
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +45,7 @@ Progress: TypeAlias = Callable[[float, str], Awaitable[None]]
 
 
 class CodeMode(Protocol):
-    """The two use cases behind the tools; both raise SandbridgeError for what was refused."""
+    """What is behind the tools and resources; searches and runs raise SandbridgeError for what was refused."""
 
     async def search(self, caller: Caller, request: SearchRequest, *, transport: str) -> SearchAnswer:
         """Answer one question about the catalogue."""
@@ -47,6 +55,10 @@ class CodeMode(Protocol):
         self, caller: Caller, request: ExecuteRequest, *, transport: str, progress: Progress | None = None
     ) -> RunOutcome:
         """Run one script to its end; cancelling the task destroys its sandbox."""
+        ...
+
+    async def kept(self, caller: Caller, handle: str) -> Kept | None:
+        """Return what the caller keeps under a handle, if anything."""
         ...
 
 
@@ -121,6 +133,13 @@ def build_server(
         except SandbridgeError as error:
             return error_result(error.failure, boundary=new_boundary())
 
+    async def read_resource(ctx: Context, params: mcp_types.ReadResourceRequestParams) -> mcp_types.ReadResourceResult:
+        handle = handle_of(str(params.uri))
+        kept = None if handle is None else await code_mode.kept(caller_of(ctx), handle)
+        if kept is None:
+            raise MCPError(_INVALID_PARAMS, "There is no such resource; kept results last a day.", {"uri": params.uri})
+        return mcp_types.ReadResourceResult(contents=[contents(kept.handle, kept.mime, kept.data)])
+
     return Server(
         identity.name,
         version=identity.version,
@@ -129,6 +148,29 @@ def build_server(
         cache_hints={"tools/list": CacheHint(ttl_ms=_TOOLS_TTL_MS, scope="private")},
         on_list_tools=list_tools,
         on_call_tool=call_tool,
+        on_list_resources=_no_resources,
+        on_list_resource_templates=_templates,
+        on_read_resource=read_resource,
+    )
+
+
+async def _no_resources(ctx: Context, params: mcp_types.PaginatedRequestParams | None) -> mcp_types.ListResourcesResult:
+    # A kept result is named where it was made; a list of them would only repeat handles.
+    return mcp_types.ListResourcesResult(resources=[])
+
+
+async def _templates(
+    ctx: Context, params: mcp_types.PaginatedRequestParams | None
+) -> mcp_types.ListResourceTemplatesResult:
+    return mcp_types.ListResourceTemplatesResult(
+        resource_templates=[
+            mcp_types.ResourceTemplate(
+                name="kept_result",
+                title="Kept result or file",
+                uri_template=RESULT_URI + "{handle}",
+                description="A result that was cut, or a file that a script made, by its handle",
+            )
+        ]
     )
 
 

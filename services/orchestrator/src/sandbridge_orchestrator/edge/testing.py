@@ -10,6 +10,7 @@ from sandbridge_kit.ports.docs import SearchAnswer, SearchRequest
 from sandbridge_orchestrator.core.outcome import ExecuteRequest, RunOutcome
 from sandbridge_orchestrator.edge.introduction import ApiSummary, Introduction, StatedLimits
 from sandbridge_orchestrator.edge.server import Progress
+from sandbridge_orchestrator.ports import Kept
 
 INTRODUCTION = Introduction(
     (ApiSummary("api", "Orders", 12, ("orders", "customers")),), StatedLimits(30_000, 256, 100, 8, 40_000)
@@ -45,3 +46,7 @@ class ScriptedCodeMode:
         if progress:
             await progress(1, "1 API call")
         return self.outcome
+
+    async def kept(self, caller: Caller, handle: str) -> Kept | None:
+        self.asked.append((caller, handle))
+        return Kept(handle, "application/json", b"[1]") if handle == "h1" else None
