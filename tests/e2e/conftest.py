@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 
 import pytest
+from attacked_sandbridge import Target, attacked
 from sandbridge_command import COMMAND, Ran, clean_environment
 
 from orders_service.process import OrdersApi, running
@@ -56,3 +57,17 @@ def run_script(sandbridge: Callable[..., Ran], shared_orders: OrdersApi) -> Call
         )
 
     return run
+
+
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    """A served Sandbridge between a hostile API and a listener that nobody may reach."""
+    with attacked(tmp_path_factory.mktemp("attacks")) as target:
+        yield target
+
+
+@pytest.fixture
+def alive_and_unreached(target: Target) -> Iterator[None]:
+    """Whatever a test did: the server lives and answers, and nobody came to the other listener."""
+    yield
+    assert (target.served.process.poll(), target.run("return 6 * 7"), target.elsewhere.heard) == (None, 42, [])
