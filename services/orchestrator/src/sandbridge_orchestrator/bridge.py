@@ -12,6 +12,7 @@ import hashlib
 import hmac
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import assert_never
 
 from sandbridge_kit.errors import Code, SandbridgeError, fail
 from sandbridge_kit.identity import Caller
@@ -268,8 +269,11 @@ class ApiCall:
                 raise CallHeld(Question(leg.key, leg.request.method, self.entry.path, reason))
             case Allow(rule=rule):
                 self.entry.decision, self.entry.rule = ALLOWED, rule
-            case _:
+            case Hold():
+                # It was let through before the run was interrupted; its recorded answer is given, nothing is sent.
                 self.entry.decision = ALLOWED
+            case unknown:
+                assert_never(unknown)
 
     async def _with_credential(self, leg: Leg, addresses: tuple[str, ...]) -> Placed:
         context = self.bridge.context
