@@ -136,7 +136,7 @@ async def test_files_come_as_embedded_resources_with_their_names(client: Client,
         ("sandbridge://results/h2", "text/csv"),
         ("sandbridge://results/h3", "application/octet-stream"),
     ]
-    assert "File a.csv (text/csv, 3 bytes)" in text_of(result)
+    assert 'File "a.csv" (text/csv, 3 bytes)' in text_of(result)
 
 
 async def test_a_failure_names_code_place_next_step_and_logs_and_has_no_structure(

@@ -17,6 +17,7 @@ from typing import assert_never
 from sandbridge_kit.errors import Code, SandbridgeError, fail
 from sandbridge_kit.identity import Caller
 from sandbridge_kit.ports.runner import Answer, Ask
+from sandbridge_orchestrator.apart import apart
 from sandbridge_orchestrator.budget import Room
 from sandbridge_orchestrator.core.answers import Received, Reply, reply
 from sandbridge_orchestrator.core.catalogue import Catalogue
@@ -179,7 +180,7 @@ class ApiCall:
 
     async def perform(self, room: Room) -> Reply:
         """Plan, send, follow redirects, and shape the answer for the kind of ask."""
-        leg = self._plan()
+        leg = await apart(len(self.ask.body), self._plan)
         received, answer = await self._request(leg, room)
         for _ in range(self.bridge.context.limits.redirects):
             following = None if received is None else redirected(leg, received)

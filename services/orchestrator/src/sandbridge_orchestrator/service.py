@@ -18,6 +18,7 @@ from sandbridge_kit.errors import Code, Failure, SandbridgeError, fail
 from sandbridge_kit.identity import Caller
 from sandbridge_kit.ports.docs import DocsSearch, SearchAnswer, SearchRequest
 from sandbridge_kit.ports.runner import Failed, Finished, Returned, Runner, Start
+from sandbridge_orchestrator.apart import apart
 from sandbridge_orchestrator.bridge import Ports, RunContext
 from sandbridge_orchestrator.budget import ByteBudget
 from sandbridge_orchestrator.core.catalogue import Api, Catalogue, catalogue_of
@@ -242,7 +243,7 @@ class Orchestrator:
             return RunFailed(report, Failure(Code.OUTPUT_EXCEEDED, f"The result is larger than {most:,} KiB."))
         clean = self._redactor().data(result) or b"null"
         try:
-            shaped = shape(clean, limit=self.limits.result_chars)
+            shaped = await apart(len(clean), shape, clean, limit=self.limits.result_chars)
         except ValueError:
             return RunFailed(report, Failure(Code.GUEST_EXITED, "The sandbox gave a result that is not JSON."))
         truncated = None

@@ -114,7 +114,9 @@ def _returned(outcome: RunReturned) -> mcp_types.CallToolResult:
     text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
     content: list[Any] = [mcp_types.TextContent(text=DATA_NOTICE), mcp_types.TextContent(text=text)]
     for made in outcome.files:
-        content.append(mcp_types.TextContent(text=f"File {made.name} ({made.mime}, {len(made.data):,} bytes)"))
+        # The script chose the name; as a JSON string it cannot pose as a sentence of ours.
+        name = json.dumps(made.name, ensure_ascii=False)
+        content.append(mcp_types.TextContent(text=f"File {name} ({made.mime}, {len(made.data):,} bytes)"))
         content.append(mcp_types.EmbeddedResource(resource=contents(made.handle, made.mime, made.data)))
     return mcp_types.CallToolResult(content=content, structured_content=body)
 
