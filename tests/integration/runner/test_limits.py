@@ -8,7 +8,7 @@ import pytest
 from guests import NOW_MS, Execute, a_start, run_on
 
 from sandbridge_kit.errors import Code, Failure, SandbridgeError
-from sandbridge_kit.ports.runner import Answer, Failed, Finished, RunLimits
+from sandbridge_kit.ports.runner import Answer, Ask, Failed, Finished, RunLimits
 from sandbridge_runner.engines.deno import DenoEngine
 from sandbridge_runner.service import PoolRunner
 
@@ -115,7 +115,7 @@ async def test_asks_beyond_the_bodies_in_flight_wait_in_the_guest(runner: PoolRu
     code = "for (let i = 0; i < 64; i++) api.a({body: new Uint8Array(1 << 20)}); return 1"
     async with runner.open(a_start(code, in_flight_bytes=4 * MIB)) as run:
         await asyncio.sleep(0.5)
-        held = run._queued_bytes  # type: ignore[attr-defined]
+        held = run._held_bytes  # type: ignore[attr-defined]
         count = 0
         async for event in run.events():
             if hasattr(event, "seq"):
@@ -123,3 +123,25 @@ async def test_asks_beyond_the_bodies_in_flight_wait_in_the_guest(runner: PoolRu
                 await run.answer(Answer(event.seq, NOW_MS, {"status": 200}))
 
     assert (held <= 6 * MIB, count) == (True, 64)
+
+
+async def test_asks_that_are_read_but_not_answered_count_as_held(runner: PoolRunner) -> None:
+    code = "for (let i = 0; i < 16; i++) api.a({body: new Uint8Array(1 << 20)}); return 1"
+    async with runner.open(a_start(code, in_flight_bytes=4 * MIB)) as run:
+        events = run.events()
+        ahead = asyncio.ensure_future(anext(events))
+        unanswered: list[int] = []
+        while (await asyncio.wait([ahead], timeout=0.5))[0]:
+            unanswered += [ahead.result().seq] if isinstance(ahead.result(), Ask) else []  # type: ignore[union-attr]
+            ahead = asyncio.ensure_future(anext(events))
+        held = len(unanswered)
+        for seq in unanswered:
+            await run.answer(Answer(seq, NOW_MS, {"status": 200}))
+        count = held
+        event = await ahead
+        while not isinstance(event, Finished):
+            count += 1
+            await run.answer(Answer(event.seq, NOW_MS, {"status": 200}))  # type: ignore[union-attr]
+            event = await anext(events)
+
+    assert (held <= 6, count) == (True, 16)

@@ -141,7 +141,8 @@ class PooledRun:
         self._loop = asyncio.get_running_loop()
         self._events: deque[RunEvent] = deque()
         self._has_event = asyncio.Event()
-        self._queued_bytes = 0
+        self._held: dict[int, int] = {}
+        self._held_bytes = 0
         self._is_over = False
         self._deadline: asyncio.TimerHandle | None = None
         self._loading: asyncio.TimerHandle | None = None
@@ -184,16 +185,15 @@ class PooledRun:
                 self._has_event.clear()
                 await self._has_event.wait()
             event = self._events.popleft()
-            if isinstance(event, Ask):
-                self._queued_bytes -= len(event.body)
-            if not self._is_over and self._is_roomy():
-                self._pipe.resume()
+            self._resume_reading()
             yield event
             if isinstance(event, Finished):
                 return
 
     async def answer(self, answer: Answer) -> None:
         """Deliver one answer, in the order of these calls; waits where the guest is slow to read."""
+        self._held_bytes -= self._held.pop(answer.seq, 0)
+        self._resume_reading()
         if self._is_over or not self._conversation.answered(answer.seq, answer.head.get("error")):
             return
         head = {**answer.head, "t": "answer", "seq": answer.seq, "at_ms": answer.at_ms}
@@ -218,12 +218,18 @@ class PooledRun:
         self.end(Failure(Code.CANCELLED, "the run was left"))
 
     def _is_roomy(self) -> bool:
-        return len(self._events) < MAX_QUEUED_EVENTS and self._queued_bytes <= self._limits.in_flight_bytes
+        return len(self._events) < MAX_QUEUED_EVENTS and self._held_bytes <= self._limits.in_flight_bytes
+
+    def _resume_reading(self) -> None:
+        if not self._is_over and self._is_roomy():
+            self._pipe.resume()
 
     def _push(self, event: RunEvent) -> None:
         self._events.append(event)
-        if isinstance(event, Ask):
-            self._queued_bytes += len(event.body)
+        if isinstance(event, Ask) and event.body:
+            # Held until it is answered: a script that asks for more than may be held waits in its own process.
+            self._held[event.seq] = len(event.body)
+            self._held_bytes += len(event.body)
         self._has_event.set()
 
     def _finish(self, finished: Finished, *, kill_after: float = 0.0) -> None:
