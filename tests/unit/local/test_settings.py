@@ -39,15 +39,34 @@ def test_the_file_may_be_a_whole_deployment() -> None:
         ("sandbx: {}", "sandbx: there is no such setting; did you mean sandbox?"),
         ("sandbox: {poolsize: 2}", "sandbox.poolsize: there is no such setting; did you mean poolSize?"),
         ("sandbox: {poolSize: -1}", "sandbox.poolSize: Input should be greater than or equal to 0"),
+        ("apis: [{openapi: {path: a}, allowPrivate: [nowhere]}]", "apis.0.allowPrivate.0: 'nowhere' is not HOST:PORT"),
+        ("apis: [{openapi: {path: a}, allowPrivate: ['h:65536']}]", "'h:65536' is not HOST:PORT, such as"),
         ("[1]", "The config file must be a mapping"),
         ("a: [", "The config file is not YAML"),
     ],
 )
 def test_a_wrong_key_or_value_in_the_file_is_named(config: str, message: str) -> None:
     with pytest.raises(SettingsError) as caught:
-        settings(config=config)
+        settings_from(flags={}, environ={}, config_text=config, apis=() if "apis" in config else APIS)
 
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("flags", "environ", "place"),
+    [
+        ({"port": "x"}, {}, "--port: Input should be a valid integer"),
+        ({}, {"SANDBRIDGE_PORT": "x"}, "SANDBRIDGE_PORT: Input should be a valid integer"),
+        ({"port": "x"}, {"SANDBRIDGE_PORT": "1"}, "--port: Input should be a valid integer"),
+    ],
+)
+def test_a_wrong_value_is_named_by_where_it_was_set(
+    flags: dict[str, object], environ: dict[str, str], place: str
+) -> None:
+    with pytest.raises(SettingsError) as caught:
+        settings(flags=flags, environ=environ)
+
+    assert str(caught.value).startswith(place)
 
 
 def test_a_misspelt_variable_is_an_error_that_names_the_nearest() -> None:
@@ -100,7 +119,8 @@ def test_a_typed_base_url_counts_as_an_allowed_private_address() -> None:
         (["a=a.yaml", "a=b.yaml"], [], "Two documents are called 'a'"),
         (["a=a.yaml", "b=b.yaml"], ["http://x"], "name the API of each base URL"),
         (["a=a.yaml"], ["c=http://x"], "--base-url names 'c', but the APIs are a"),
-        (["a=a.yaml"], ["ftp://x"], "not an http or https URL"),
+        (["a=a.yaml"], ["ftp://x"], "The base URL ftp://x must be http"),
+        (["a=a.yaml"], ["http://[::1"], "A base URL cannot be read"),
     ],
 )
 def test_arguments_that_do_not_fit_together_are_refused(openapi: list[str], base_urls: list[str], message: str) -> None:

@@ -44,8 +44,10 @@ def _settings(options: argparse.Namespace, environ: Mapping[str, str]) -> Settin
     config = options.config or environ.get("SANDBRIDGE_CONFIG")
     try:
         text = Path(config).read_text(encoding="utf-8") if config else None
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"Cannot read the config file {config}: {error}") from None
+    except OSError as error:
+        raise SettingsError(f"Cannot read the config file {config}: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"The config file {config} is not UTF-8.") from None
     flags = {option.flag: getattr(options, option.flag.replace("-", "_"), None) for option in OPTIONS}
     apis = api_arguments(options.openapi, options.base_url, options.allow_private)
     return settings_from(flags=flags, environ=environ, config_text=text, apis=apis)

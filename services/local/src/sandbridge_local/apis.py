@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Container
 from dataclasses import dataclass, replace
-from urllib.parse import urlsplit
 
+from sandbridge_local.base_urls import base_url_of, origin_of
 from sandbridge_local.settings import ApiSettings, Settings, SettingsError
-from sandbridge_local.sources import Source, read_source
+from sandbridge_local.sources import read_source
 from sandbridge_openapi.document import load
 from sandbridge_openapi.errors import DocumentError
 from sandbridge_openapi.model import Document, Requirement, SecurityScheme
@@ -33,7 +33,7 @@ def load_api(settings: ApiSettings, *, need_base_url: bool = True) -> LoadedApi:
     """Read and parse one API's document. Raises SettingsError or DocumentError."""
     source = read_source(settings.openapi)
     document = load(source.data, origin=source.origin, read=source.read)
-    return LoadedApi(settings, document, base_url(settings, document, source) if need_base_url else None)
+    return LoadedApi(settings, document, base_url(settings, document) if need_base_url else None)
 
 
 def load_apis(settings: Settings, *, keys: Container[str] = (), need_base_url: bool = True) -> tuple[LoadedApi, ...]:
@@ -70,37 +70,22 @@ def with_a_place_for_the_key(api: LoadedApi) -> LoadedApi:
     return replace(api, document=stated, key_place_is_assumed=True)
 
 
-def base_url(settings: ApiSettings, document: Document, source: Source) -> str | None:
+def base_url(settings: ApiSettings, document: Document) -> str | None:
     """Return the API's one credential origin: the base URL that was typed, else the document's first server.
 
     A document may only name its own origin: the one it was fetched from, or any where it is a local file.
     """
     if settings.base_url is not None:
-        return _checked(settings.base_url)
+        return base_url_of(settings.base_url)
     if not document.servers:
         return None
     first = document.servers[0].url
     if not first.lower().startswith(("http://", "https://")):
         return None
-    if settings.openapi.url is not None and _origin(first) != _origin(source.origin or ""):
+    checked = base_url_of(first)
+    if settings.openapi.url is not None and origin_of(checked) != origin_of(settings.openapi.url):
         raise SettingsError(
-            f"The document of {settings.name!r} comes from {_origin(source.origin or '')} but names the server "
-            f"{_origin(first)}; say which one you mean with --base-url."
+            f"The document of {settings.name!r} comes from {origin_of(settings.openapi.url)} but names the server "
+            f"{origin_of(checked)}; say which one you mean with --base-url, or baseUrl in the config file."
         )
-    return _checked(first)
-
-
-def _checked(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query or parts.fragment:
-        raise SettingsError(
-            f"The base URL {parts.scheme}://{parts.hostname or ''}{parts.path} must be http(s)://host[:port][/path], "
-            "without user, query or fragment."
-        )
-    return url.rstrip("/")
-
-
-def _origin(url: str) -> str:
-    parts = urlsplit(url)
-    default = {"http": 80, "https": 443}.get(parts.scheme, 0)
-    return f"{parts.scheme}://{parts.hostname}:{parts.port or default}"
+    return checked

@@ -7,18 +7,20 @@ Secrets are not settings: they come from the environment or from mounted files o
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
+from pydantic_core import ErrorDetails
 
 from sandbridge_kit.ports.runner import MIB, RunLimits
 
 API_NAME = r"^[a-z][a-z0-9]{0,30}$"
-HOST_PORT = r"^[^\s/@:]+:\d{1,5}$|^\[[0-9a-fA-F:.]+\]:\d{1,5}$"
+_HOST_PORT = re.compile(r"([^\s/@:]+|\[[0-9a-fA-F:.]+\]):(\d{1,5})")
 
 
 class SettingsError(ValueError):
@@ -27,6 +29,13 @@ class SettingsError(ValueError):
 
 class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=to_camel, populate_by_name=True)
+
+
+def _host_port(text: str) -> str:
+    found = _HOST_PORT.fullmatch(text)
+    if found is None or not 1 <= int(found[2]) <= 65_535:
+        raise ValueError(f"{text[:100]!r} is not HOST:PORT, such as 10.0.0.5:8443")
+    return text.lower()
 
 
 class DocumentSettings(_Model):
@@ -51,7 +60,7 @@ class ApiSettings(_Model):
     name: Annotated[str, Field(pattern=API_NAME)] = "api"
     openapi: DocumentSettings
     base_url: str | None = None
-    allow_private: tuple[Annotated[str, Field(pattern=HOST_PORT)], ...] = ()
+    allow_private: tuple[Annotated[str, AfterValidator(_host_port)], ...] = ()
     """Private addresses that calls may reach, as exact `host:port`."""
 
 
@@ -82,7 +91,7 @@ class SandboxSettings(_Model):
 class Settings(_Model):
     """Everything. `mode`, transport and address belong to the process, the rest to the deployment."""
 
-    apis: Annotated[tuple[ApiSettings, ...], Field(min_length=1)]
+    apis: tuple[ApiSettings, ...] = ()
     display_name: str | None = None
     description: str | None = None
     sandbox: SandboxSettings = SandboxSettings()
@@ -95,7 +104,9 @@ class Settings(_Model):
     audit_file: str | None = None
 
     @model_validator(mode="after")
-    def _names_differ(self) -> Settings:
+    def _apis_have_names(self) -> Settings:
+        if not self.apis:
+            raise ValueError("No API given: use --openapi [NAME=]PATH_OR_URL, or a config file with `apis`.")
         names = [api.name for api in self.apis]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"two APIs are called {twice[0]!r}; give each document a name: NAME=PATH_OR_URL")
@@ -157,19 +168,20 @@ def settings_from(
     """
     tree = _config_tree(config_text)
     _refuse_unknown_variables(environ)
+    set_by: dict[tuple[str, ...], str] = {}
     for option in OPTIONS:
         if option.variable in environ:
             _put(tree, option.path, _from_text(option, environ[option.variable]))
+            set_by[option.path] = option.variable
         if flags.get(option.flag) is not None:
             _put(tree, option.path, flags[option.flag])
+            set_by[option.path] = f"--{option.flag}"
     if apis:
         tree["apis"] = list(apis)
-    if not tree.get("apis"):
-        raise SettingsError("No API given: use --openapi [NAME=]PATH_OR_URL, or a config file with `apis`.")
     try:
         return Settings.model_validate(tree)
     except ValidationError as error:
-        raise SettingsError(_explain(error)) from None
+        raise SettingsError(_explain(error, set_by)) from None
 
 
 def _config_tree(text: str | None) -> dict[str, Any]:
@@ -212,16 +224,19 @@ def _put(tree: dict[str, Any], path: tuple[str, ...], value: object) -> None:
     tree[path[-1]] = value
 
 
-def _explain(error: ValidationError) -> str:
-    lines = []
-    for problem in error.errors():
-        where = ".".join(str(part) for part in problem["loc"]) or "settings"
-        if problem["type"] == "extra_forbidden":
-            near = difflib.get_close_matches(str(problem["loc"][-1]), _all_keys(), n=1)
-            lines.append(f"{where}: there is no such setting" + (f"; did you mean {near[0]}?" if near else ""))
-        else:
-            lines.append(f"{where}: {problem['msg']}")
-    return "; ".join(lines)
+def _explain(error: ValidationError, set_by: Mapping[tuple[str, ...], str]) -> str:
+    return "; ".join(_problem(one, set_by) for one in error.errors())
+
+
+def _problem(problem: ErrorDetails, set_by: Mapping[tuple[str, ...], str]) -> str:
+    place = tuple(map(str, problem["loc"]))
+    where = set_by.get(place) or ".".join(place)
+    if problem["type"] == "extra_forbidden":
+        near = difflib.get_close_matches(place[-1], _all_keys(), n=1)
+        return f"{where}: there is no such setting" + (f"; did you mean {near[0]}?" if near else "")
+    # Our own validators' texts stand behind this prefix.
+    text = problem["msg"].removeprefix("Value error, ")
+    return f"{where}: {text}" if where else text
 
 
 def _all_keys() -> list[str]:

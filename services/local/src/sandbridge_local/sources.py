@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx2
 
+from sandbridge_local.base_urls import base_url_of, host_port_of
 from sandbridge_local.settings import API_NAME, DocumentSettings, SettingsError
 
 MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
@@ -55,8 +55,8 @@ def api_arguments(openapi: list[str], base_urls: list[str], allow_private: list[
         target = apis.get(name or next(iter(apis), ""))
         if target is None:
             raise SettingsError(f"--base-url names {name!r}, but the APIs are {', '.join(apis)}.")
-        target["baseUrl"] = url
-        target["allowPrivate"].append(_host_port(url))
+        target["baseUrl"] = base_url_of(url)
+        target["allowPrivate"].append(host_port_of(url))
     return tuple(apis.values())
 
 
@@ -72,18 +72,6 @@ def read_source(settings: DocumentSettings) -> Source:
 
 def _place(place: str) -> dict[str, str]:
     return {"url": place} if re.match(r"^https?://", place, re.IGNORECASE) else {"path": place}
-
-
-def _host_port(url: str) -> str:
-    parts = urlsplit(url)
-    try:
-        port = parts.port
-    except ValueError:
-        port = None
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise SettingsError(f"--base-url {url!r} is not an http or https URL.")
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    return f"{host}:{port or (443 if parts.scheme == 'https' else 80)}"
 
 
 def _read_file(path: Path) -> Source:
