@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from sandbridge_local.api_keys import api_keys
@@ -134,10 +136,26 @@ def test_each_api_gets_the_key_that_carries_its_name() -> None:
     assert api_keys(("a", "b"), environ) == {"a": "ka", "b": "kb"}
 
 
-def test_mounted_files_carry_keys_too(tmp_path) -> None:
-    (tmp_path / "a").write_text("from-file\n")
+def test_mounted_files_carry_keys_too(tmp_path: Path) -> None:
+    (tmp_path / "..data").mkdir()
+    (tmp_path / "..data" / "a").write_text("from-file\n")
+    (tmp_path / "a").symlink_to("..data/a")
 
     assert api_keys(("a", "b"), {"SANDBRIDGE_API_KEY_B": "kb"}, tmp_path) == {"a": "from-file", "b": "kb"}
+
+
+def test_a_key_file_of_no_api_is_refused_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "c").write_text("canary")
+
+    with pytest.raises(SettingsError) as caught:
+        api_keys(("a", "b"), {}, tmp_path)
+
+    assert str(caught.value) == "The key file 'c' belongs to no API; the APIs are a, b."
+
+
+def test_a_directory_of_keys_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"SANDBRIDGE_API_KEYS_DIR: cannot read .*nowhere: No such file"):
+        api_keys(("a",), {}, tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize(

@@ -37,15 +37,20 @@ def api_keys(names: tuple[str, ...], environ: Mapping[str, str], keys_dir: Path 
 
 
 def _from_files(names: tuple[str, ...], keys_dir: Path) -> dict[str, str]:
-    if not keys_dir.is_dir():
-        raise SettingsError("SANDBRIDGE_API_KEYS_DIR does not name a directory.")
-    found = {}
-    for name in names:
-        file = keys_dir / name
-        if file.is_file():
-            with file.open("rb") as stream:
-                found[name] = stream.read(_MAX_KEY_BYTES + 1).decode("utf-8", "replace").strip()
-    return found
+    try:
+        # Hidden entries are how a mounted Secret is made up.
+        files = [file for file in sorted(keys_dir.iterdir()) if file.is_file() and not file.name.startswith(".")]
+        for file in files:
+            if file.name not in names:
+                raise SettingsError(f"The key file {file.name!r} belongs to no API; the APIs are {', '.join(names)}.")
+        return {file.name: _first_bytes(file).decode("utf-8", "replace").strip() for file in files}
+    except OSError as error:
+        raise SettingsError(f"SANDBRIDGE_API_KEYS_DIR: cannot read {error.filename}: {error.strerror}.") from None
+
+
+def _first_bytes(file: Path) -> bytes:
+    with file.open("rb") as stream:
+        return stream.read(_MAX_KEY_BYTES + 1)
 
 
 def _refuse_unusable(name: str, key: str) -> None:
