@@ -102,8 +102,26 @@ def test_the_report_counts_what_was_loaded_and_what_was_skipped() -> None:
     outcome = report(load(document()))
 
     assert (outcome["operations"], outcome["loaded"], outcome["skipped"]) == (1, 1, [])
-    assert as_text(outcome).startswith('A "quoted": title: 1 of 1 operations loaded')
-    assert as_text(unreadable(DocumentError("unreadable", "No.", "/x"))) == "unreadable: No. (at /x)"
+    assert as_text("a.json", outcome).startswith('a.json: A "quoted": title: 1 of 1 operations loaded')
+    assert as_text("a.json", unreadable(DocumentError("unreadable", "No.", "/x"))) == (
+        "a.json cannot be used: No. (at /x) [unreadable]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ({"path": "nowhere.json"}, "Cannot read nowhere.json: No such file or directory."),
+        ({"path": "Shop=nowhere.json"}, "'Shop' is not taken for a name: an API's name is a lower-case letter"),
+        ({"url": "http://127.0.0.1:9/x"}, "Cannot fetch http://127.0.0.1:9/x: no connection could be made."),
+        ({"url": "http://[::1"}, "Cannot fetch http://[::1: it is not a valid URL."),
+    ],
+)
+def test_a_document_that_cannot_be_had_is_named_with_the_reason(place: dict[str, str], message: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        read_source(DocumentSettings(**place))
+
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("kind", ["config", "deployment"])

@@ -55,7 +55,7 @@ def _settings(options: argparse.Namespace, environ: Mapping[str, str]) -> Settin
 
 def _keys(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
     folder = environ.get("SANDBRIDGE_API_KEYS_DIR")
-    return api_keys(tuple(api.name for api in settings.apis), environ, Path(folder) if folder is not None else None)
+    return api_keys(tuple(api.name for api in settings.apis), environ, Path(folder) if folder else None)
 
 
 if __name__ == "__main__":

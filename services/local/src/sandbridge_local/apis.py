@@ -39,7 +39,7 @@ def load_api(settings: ApiSettings, *, need_base_url: bool = True) -> LoadedApi:
 def load_apis(settings: Settings, *, keys: Container[str] = (), need_base_url: bool = True) -> tuple[LoadedApi, ...]:
     """Load every API; `keys` holds the names of those with an API key.
 
-    Raises SettingsError, naming the API, for a document that cannot be used.
+    Raises SettingsError, naming the document, for one that cannot be used.
     """
     loaded = []
     for api in settings.apis:
@@ -48,7 +48,7 @@ def load_apis(settings: Settings, *, keys: Container[str] = (), need_base_url: b
             loaded.append(with_a_place_for_the_key(one) if api.name in keys else one)
         except DocumentError as error:
             where = f" (at {error.pointer})" if error.pointer else ""
-            raise SettingsError(f"The document of {api.name!r} cannot be used: {error.message}{where}") from None
+            raise SettingsError(f"{api.openapi.place} cannot be used: {error.message}{where}") from None
     return tuple(loaded)
 
 

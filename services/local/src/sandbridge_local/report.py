@@ -29,13 +29,14 @@ def unreadable(error: DocumentError) -> Mapping[str, Any]:
     return {"error": {"code": error.code, "message": error.message, "pointer": error.pointer}}
 
 
-def as_text(outcome: Mapping[str, Any]) -> str:
-    """Return a report for a terminal."""
+def as_text(place: str, outcome: Mapping[str, Any]) -> str:
+    """Return the report of the document at `place` for a terminal."""
     if "error" in outcome:
         error = outcome["error"]
-        return f"{error['code']}: {error['message']}" + (f" (at {error['pointer']})" if error["pointer"] else "")
+        pointer = f" (at {error['pointer']})" if error["pointer"] else ""
+        return f"{place} cannot be used: {error['message']}{pointer} [{error['code']}]"
     lines = [
-        f"{outcome['title']}: {outcome['loaded']} of {outcome['operations']} operations loaded",
+        f"{place}: {outcome['title']}: {outcome['loaded']} of {outcome['operations']} operations loaded",
         f"digest {outcome['digest']}",
     ]
     lines += [

@@ -20,6 +20,7 @@ from pydantic_core import ErrorDetails
 from sandbridge_kit.ports.runner import MIB, RunLimits
 
 API_NAME = r"^[a-z][a-z0-9]{0,30}$"
+API_NAME_RULE = "an API's name is a lower-case letter, then up to 30 lower-case letters and digits"
 _HOST_PORT = re.compile(r"([^\s/@:]+|\[[0-9a-fA-F:.]+\]):(\d{1,5})")
 
 
@@ -46,6 +47,11 @@ class DocumentSettings(_Model):
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
     """Digest that the bytes of `url` or `path` must have."""
     inline: str | None = None
+
+    @property
+    def place(self) -> str:
+        """What the document is called in messages."""
+        return self.path or self.url or "the inline document"
 
     @model_validator(mode="after")
     def _exactly_one(self) -> DocumentSettings:

@@ -12,10 +12,17 @@ from typing import Any
 import httpx2
 
 from sandbridge_local.base_urls import base_url_of, host_port_of
-from sandbridge_local.settings import API_NAME, DocumentSettings, SettingsError
+from sandbridge_local.settings import API_NAME, API_NAME_RULE, DocumentSettings, SettingsError
 
 MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
 _FETCH_TIMEOUT_S = 30.0
+_FETCH_TROUBLE: Mapping[type[Exception], str] = {
+    httpx2.ConnectError: "no connection could be made",
+    httpx2.ConnectTimeout: "no connection could be made in time",
+    httpx2.ReadTimeout: "it did not answer in time",
+    httpx2.RemoteProtocolError: "its answer is not valid HTTP",
+    httpx2.DecodingError: "its answer could not be decompressed",
+}
 
 
 class SourceError(SettingsError):
@@ -80,8 +87,13 @@ def _read_file(path: Path) -> Source:
             raise SourceError(f"{path} is larger than {MAX_DOCUMENT_BYTES // 1024 // 1024} MiB.")
         data = path.read_bytes()
     except OSError as error:
-        raise SourceError(f"Cannot read {path}: {error.strerror or error}") from None
+        raise SourceError(f"Cannot read {path}: {error.strerror or error}.{_hint(path)}") from None
     return Source(data, str(path), _sibling_reader(path))
+
+
+def _hint(path: Path) -> str:
+    name, equals, _ = str(path).partition("=")
+    return f" {name!r} is not taken for a name: {API_NAME_RULE}." if equals and "/" not in name else ""
 
 
 def _sibling_reader(path: Path) -> Callable[[str], bytes]:
@@ -107,12 +119,20 @@ def _read_url(url: str) -> Source:
             httpx2.Client(trust_env=False, timeout=_FETCH_TIMEOUT_S, follow_redirects=False) as client,
             client.stream("GET", url, headers={"accept": "application/json, application/yaml, */*;q=0.5"}) as response,
         ):
+            if response.is_redirect:
+                raise SourceError(f"{url} redirects elsewhere; give the document's final URL.")
             if response.status_code != 200:
-                raise SourceError(f"{url} answered {response.status_code}; give the document's final URL.")
+                raise SourceError(
+                    f"{url} answered {response.status_code}; a document is fetched without a credential, so save one "
+                    "that needs it and give the file."
+                )
             for chunk in response.iter_bytes():
                 data += chunk
                 if len(data) > MAX_DOCUMENT_BYTES:
                     raise SourceError(f"{url} is larger than {MAX_DOCUMENT_BYTES // 1024 // 1024} MiB.")
-    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-        raise SourceError(f"Cannot fetch {url}: {type(error).__name__}") from None
+    except httpx2.InvalidURL:
+        raise SourceError(f"Cannot fetch {url}: it is not a valid URL.") from None
+    except httpx2.HTTPError as error:
+        reason = _FETCH_TROUBLE.get(type(error), "the connection broke")
+        raise SourceError(f"Cannot fetch {url}: {reason}. Is the address right, and its server running?") from None
     return Source(bytes(data), url)

@@ -25,5 +25,6 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     if options.json:
         print_json(reports[0] if len(reports) == 1 else reports)
     else:
-        print("\n\n".join(map(as_text, reports)))
+        places = (api.openapi.place for api in settings.apis)
+        print("\n\n".join(as_text(place, one) for place, one in zip(places, reports, strict=True)))
     return 1 if any("error" in one or one["skipped"] for one in reports) else 0
