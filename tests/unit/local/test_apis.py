@@ -10,8 +10,9 @@ import yaml
 
 from sandbridge_local.apis import LoadedApi, base_url, load_api, with_a_place_for_the_key
 from sandbridge_local.report import as_text, report, unreadable
+from sandbridge_local.running import Printed
 from sandbridge_local.settings import ApiSettings, DocumentSettings, Settings, SettingsError, settings_from
-from sandbridge_local.sources import Source, read_source
+from sandbridge_local.sources import Source, api_arguments, read_source
 from sandbridge_local.starting_file import starting_file
 from sandbridge_openapi.document import load
 from sandbridge_openapi.errors import DocumentError
@@ -130,7 +131,7 @@ def test_a_starting_file_is_yaml_whatever_the_document_is_called(tmp_path: Path,
     path.write_bytes(document("https://api.example/v1"))
     api = load_api(ApiSettings(name="things", openapi=DocumentSettings(path=str(path))))
 
-    tree = yaml.safe_load(starting_file(api, kind))  # type: ignore[arg-type]
+    tree = yaml.safe_load(starting_file((api,), kind))  # type: ignore[arg-type]
 
     spec = tree if kind == "config" else tree["spec"]
     assert spec["displayName"] == 'A "quoted": title'
@@ -142,10 +143,48 @@ def test_the_starting_config_file_is_a_valid_one(tmp_path: Path) -> None:
     path.write_bytes(document("https://api.example/v1"))
     api = load_api(ApiSettings(name="things", openapi=DocumentSettings(path=str(path))))
 
-    settings = settings_from(flags={}, environ={}, config_text=starting_file(api, "config"), apis=())
+    settings = settings_from(flags={}, environ={}, config_text=starting_file((api,), "config"), apis=())
 
     assert isinstance(settings, Settings)
-    assert settings.apis[0].name == "things"
+    assert (settings.apis[0].name, settings.apis[0].openapi.path) == ("things", str(path))
+
+
+def test_a_starting_file_holds_every_api_with_the_private_addresses_that_were_typed(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(document("http://127.0.0.1:9000"))
+    arguments = api_arguments([f"a={path}", f"b={path}"], ["b=http://127.0.0.1:9001/"], [])
+    apis = tuple(load_api(ApiSettings.model_validate(one)) for one in arguments)
+
+    text = starting_file(apis, "config")
+
+    tree = yaml.safe_load(text)
+    assert [(api["name"], api["baseUrl"], api.get("allowPrivate")) for api in tree["apis"]] == [
+        ("a", "http://127.0.0.1:9000", None),
+        ("b", "http://127.0.0.1:9001", ["127.0.0.1:9001"]),
+    ]
+    assert '# allowPrivate: ["127.0.0.1:9000"]' in text
+    assert "SANDBRIDGE_API_KEY_A, SANDBRIDGE_API_KEY_B" in text
+
+
+@pytest.mark.parametrize(
+    ("base_url", "listed", "target"),
+    [
+        ("http://127.0.0.1:9000", (), "127.0.0.1:9000"),
+        ("http://127.0.0.1:9000", ("127.0.0.1:9000",), None),
+        ("https://[fd00::1]", (), "[fd00::1]:443"),
+        ("http://localhost/v1", (), "localhost:80"),
+        ("https://api.example", (), None),
+        (None, (), None),
+    ],
+)
+def test_a_private_base_url_that_nobody_typed_is_cautioned_against(
+    base_url: str | None, listed: tuple[str, ...], target: str | None
+) -> None:
+    settings = ApiSettings(openapi=DocumentSettings(path="a.json"), allow_private=listed)
+    api = LoadedApi(settings, load(document()), base_url)
+
+    assert api.unlisted_target == target
+    assert (api.caution is None) if target is None else (f"--allow-private {target}" in (api.caution or ""))
 
 
 @pytest.mark.parametrize(
@@ -175,3 +214,24 @@ def test_a_document_that_asks_for_a_credential_is_taken_at_its_word() -> None:
     api = LoadedApi(ApiSettings(openapi=DocumentSettings(inline="x")), load(json.dumps(body).encode()), None)
 
     assert with_a_place_for_the_key(api) is api
+
+
+def test_a_failed_run_is_told_with_its_calls_beside_it() -> None:
+    error = {"code": "script_error", "message": "No.", "hint": "Fix it.", "position": {"line": 1, "column": 2}}
+    calls = [
+        {"operation": "api:orders.get", "status": 401, "decision": "allowed"},
+        {"operation": "api:orders.list", "status": None, "decision": "refused"},
+    ]
+    printed = Printed(False, {"error": error, "logs": [{"level": "log", "text": "hi"}], "calls": calls})
+
+    assert printed.text == "script_error at line 1, column 2: No.\nNext: Fix it."
+    assert printed.notes == ("[log] hi", "[call] api:orders.get: HTTP 401", "[call] api:orders.list: refused")
+
+
+def test_a_result_stands_alone_and_what_belongs_to_it_beside_it() -> None:
+    files = [{"name": "a.csv", "mime": "text/csv", "bytes": 1234, "handle": "h"}]
+    structure = {"result": [1], "logs": [], "calls": [], "files": files, "truncated": {"bytes": 9000, "handle": "h"}}
+    printed = Printed(True, structure)
+
+    assert json.loads(printed.text) == [1]
+    assert printed.notes == ("[file] a.csv: text/csv, 1,234 bytes", "[cut] the whole result has 9,000 bytes")

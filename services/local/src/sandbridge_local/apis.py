@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import dataclass, replace
 
-from sandbridge_local.base_urls import base_url_of, origin_of
+from sandbridge_local.base_urls import base_url_of, host_port_of, is_private, origin_of
 from sandbridge_local.settings import ApiSettings, Settings, SettingsError
 from sandbridge_local.sources import read_source
 from sandbridge_openapi.document import load
@@ -27,6 +27,23 @@ class LoadedApi:
     def name(self) -> str:
         """The API's name in scripts."""
         return self.settings.name
+
+    @property
+    def unlisted_target(self) -> str | None:
+        """The base URL's `host:port` where calls to it will be refused, because it is private and not listed."""
+        if self.base_url is None or not is_private(self.base_url):
+            return None
+        target = host_port_of(self.base_url)
+        return None if target in self.settings.allow_private else target
+
+    @property
+    def caution(self) -> str | None:
+        """What whoever starts this API should hear about `unlisted_target`."""
+        target = self.unlisted_target
+        return target and (
+            f"{self.name}: calls to {target} will be refused: it is a private address that nobody typed. Allow it "
+            f"with --allow-private {target}, with allowPrivate in the config file, or by typing its URL as --base-url."
+        )
 
 
 def load_api(settings: ApiSettings, *, need_base_url: bool = True) -> LoadedApi:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from urllib.parse import SplitResult, urlsplit
 
 from sandbridge_local.settings import SettingsError
@@ -38,6 +39,17 @@ def origin_of(url: str) -> str:
 def host_port_of(url: str) -> str:
     """Return `host:port` of a base URL, the form in which private targets are listed."""
     return _host_port(urlsplit(url))
+
+
+def is_private(url: str) -> bool:
+    """True where the URL's host is this machine or an address that is not public; other names are not looked up."""
+    host = urlsplit(url).hostname or ""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return not ipaddress.ip_address(host).is_global
+    except ValueError:
+        return False
 
 
 def _host_port(parts: SplitResult) -> str:

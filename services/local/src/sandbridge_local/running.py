@@ -27,15 +27,30 @@ class Printed:
 
     @property
     def text(self) -> str:
-        """The logs, then the result or the error, for a terminal."""
-        lines = [f"[{line['level']}] {line['text']}" for line in self.structure["logs"]]
+        """The result, else the error with its place and the next step."""
         if self.succeeded:
-            return "\n".join([*lines, json.dumps(self.structure["result"], ensure_ascii=False, indent=2)])
+            return json.dumps(self.structure["result"], ensure_ascii=False, indent=2)
         error = self.structure["error"]
         place = (
             f" at line {error['position']['line']}, column {error['position']['column']}" if "position" in error else ""
         )
-        return "\n".join([*lines, f"{error['code']}{place}: {error['message']}", f"Next: {error['hint']}"])
+        return f"{error['code']}{place}: {error['message']}\nNext: {error['hint']}"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What stands beside it: the console, the calls of a run that failed, files, and whether the result was cut."""
+        lines = [f"[{line['level']}] {line['text']}" for line in self.structure["logs"]]
+        if not self.succeeded:
+            lines += [f"[call] {call['operation']}: {_end(call)}" for call in self.structure["calls"]]
+        for made in self.structure.get("files", ()):
+            lines.append(f"[file] {made['name']}: {made['mime']}, {made['bytes']:,} bytes")
+        if "truncated" in self.structure:
+            lines.append(f"[cut] the whole result has {self.structure['truncated']['bytes']:,} bytes")
+        return tuple(lines)
+
+
+def _end(call: Mapping[str, Any]) -> str:
+    return str(call["decision"] if call["status"] is None else f"HTTP {call['status']}")
 
 
 async def run_script(

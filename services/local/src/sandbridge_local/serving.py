@@ -81,6 +81,7 @@ async def _transport(settings: Settings, product: Product) -> None:
         new_boundary=lambda: secrets.token_hex(8),
     )
     if settings.transport == "stdio":
+        print("sandbridge: serving on standard input and output, for the client that started this", file=sys.stderr)
         await serve_stdio(server)
     else:
         await _serve_http(settings, product, server)
@@ -135,6 +136,8 @@ def _say_what_is_served(settings: Settings, keys: Mapping[str, str], apis: tuple
         where = api.base_url or "no base URL: it can be searched, not called (state one with --base-url)"
         key = "with its API key" if api.name in keys else "without an API key"
         print(f"sandbridge: {api.name}: {len(api.document.operations)} operations, {where}, {key}", file=sys.stderr)
+        if api.caution:
+            print(f"sandbridge: {api.caution}", file=sys.stderr)
         if api.key_place_is_assumed:
             (scheme,) = api.document.security_schemes.values()
             place = f"{scheme.location} {scheme.parameter}" if scheme.kind == "apiKey" else "header Authorization"

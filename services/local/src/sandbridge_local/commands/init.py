@@ -10,6 +10,6 @@ from sandbridge_local.starting_file import starting_file
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Print a starting file for the first API."""
-    print(starting_file(load_apis(settings)[0], options.kind), end="")
+    """Print a starting file for the APIs."""
+    print(starting_file(load_apis(settings), options.kind), end="")
     return 0

@@ -18,12 +18,17 @@ _MAX_SCRIPT_BYTES = 1024 * 1024
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Run one script; 1 when it failed."""
     code = script(options.file)
-    outcome = asyncio.run(
-        run_script(settings, options.keys, load_apis(settings, keys=options.keys), code, dry_run=options.dry_run)
-    )
+    apis = load_apis(settings, keys=options.keys)
+    for api in apis:
+        if api.caution:
+            print(f"sandbridge: {api.caution}", file=sys.stderr)
+    outcome = asyncio.run(run_script(settings, options.keys, apis, code, dry_run=options.dry_run))
     if options.json:
         print_json(outcome.structure)
     else:
+        for note in outcome.notes:
+            print(note, file=sys.stderr)
+        sys.stderr.flush()
         print(outcome.text)
     return 0 if outcome.succeeded else 1
 
