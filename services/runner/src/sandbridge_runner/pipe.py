@@ -39,11 +39,6 @@ class GuestPipe:
         else:
             self._loop.add_reader(self._pidfd, self._reap)
 
-    @property
-    def queued_bytes(self) -> int:
-        """Bytes that the guest has not taken yet."""
-        return self._queued
-
     def pause(self) -> None:
         """Leave what the guest writes in its pipe."""
         if self._is_reading:
@@ -70,10 +65,6 @@ class GuestPipe:
         while self._queued > limit and not self.ended.is_set():
             self._has_room.clear()
             await self._has_room.wait()
-
-    def read_now(self) -> None:
-        """Take what already lies in the pipe."""
-        self._read()
 
     def _read(self) -> None:
         try:

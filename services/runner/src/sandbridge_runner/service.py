@@ -33,16 +33,14 @@ from sandbridge_runner.pool import PoolSettings, Spare, WarmPool
 from sandbridge_runner.watch import MemoryWatch, Watched
 
 MAX_QUEUED_EVENTS = 1000
-KILL_AFTER_RESULT_S = 0.003
-REFILL_AFTER_RUN_S = 0.01
-"""Killing a guest that gave its result, cleaning up after it and starting the next one each block the loop for a
-millisecond or more, so the answer of the run goes out first."""
-
 CAPACITY_RETRY_MS = 500
 LOADING_S = 0.1
 """Time that a script has to load before its guest may write nothing more."""
+
+# Killing a guest, cleaning up after it and starting the next one each block the loop for a millisecond or more, so the
+# answer of a run goes out first.
+KILL_AFTER_RESULT_S = 0.003
 REFILL_AFTER_RUN_S = 0.005
-"""Long enough for the run's result to be on its way before a start takes the processor."""
 
 
 class PoolRunner:

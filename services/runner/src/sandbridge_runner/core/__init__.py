@@ -1,0 +1,1 @@
+"""What needs no process, clock or chance: frames, the rules of a conversation, limits, verdicts. Pure."""

@@ -53,11 +53,6 @@ class Conversation:
         self._chunks: list[bytes] = []
         self._held = 0
 
-    @property
-    def is_finished(self) -> bool:
-        """True after `Finished`."""
-        return self._finished
-
     def start(self, limits: RunLimits) -> None:
         """The script is on its way: from now on the guest may speak, within these limits."""
         self._limits = limits

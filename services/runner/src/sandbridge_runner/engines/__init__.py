@@ -1,0 +1,1 @@
+"""How guests are started, confined, bounded and killed; one module an engine."""

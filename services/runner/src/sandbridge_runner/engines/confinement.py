@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sandbridge_runner.engines.base import Layer
+from sandbridge_runner.engines.cgroup import MAX_PROCESSES
 
 NOBODY = 65534
 FIRST_UID = 62_000
 GUEST_USERS = 64
-MAX_PROCESSES = 64
 LIMITS = ("--core=0", f"--fsize={16 * 1024 * 1024}")
 """No core dumps; no file beyond 16 MiB, should a guest find a place to write."""
 PROBE_TIMEOUT_S = 10

@@ -19,9 +19,10 @@ from sandbridge_runner.engines.watchdog import Watchdog
 
 PAGE_BYTES = os.sysconf("SC_PAGESIZE")
 HEADROOM = 1.2
+"""Address space beyond the memory limit that a guest may map: the watcher sees resident memory, this stops one leap."""
+
 _PROC_BYTES = 64 * 1024
 _SIZE = re.compile(r"^(\w+):\s+(\d+) kB$", re.MULTILINE)
-"""Address space beyond the memory limit that a guest may map: the watcher sees resident memory, this stops one leap."""
 
 
 class Scratch(Protocol):
