@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from sandbridge_docsearch.core.index import Entry, Index
-from sandbridge_docsearch.core.ranking import LONGEST_QUERY, favoured_methods, rank, score
+from sandbridge_docsearch.core.ranking import LONGEST_QUERY, clauses_of, favoured_methods, rank, score
 from sandbridge_docsearch.core.words import words
 
 WEIGHTS = {"summary": 3.0, "description": 1.0}
@@ -82,8 +82,8 @@ def test_an_operation_that_answers_one_clause_gains_over_one_that_shares_a_word_
     entries = [an_entry("Cancel an order"), an_entry("Order, invoice and customer")]
     index = Index.build(entries, WEIGHTS)
 
-    apart = score(index, "cancel an order, send an invoice, call a customer")
-    together = score(index, "cancel an order send an invoice call a customer")
+    apart = score(index, clauses_of(index, "cancel an order, send an invoice, call a customer"))
+    together = score(index, clauses_of(index, "cancel an order send an invoice call a customer"))
 
     assert apart[0] / apart[1] > together[0] / together[1]
 
@@ -105,7 +105,7 @@ def test_an_operation_whose_title_the_question_covers_comes_first() -> None:
     ],
 )
 def test_the_first_verb_of_a_question_favours_methods(query: str, methods: set[str]) -> None:
-    assert favoured_methods(query) == methods
+    assert favoured_methods(words(query)) == methods
 
 
 def test_of_two_equal_operations_the_verb_decides() -> None:

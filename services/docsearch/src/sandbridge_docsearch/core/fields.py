@@ -84,7 +84,7 @@ def _enum_texts(schema: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _children(schema: Mapping[str, Any], properties: Mapping[str, Any]) -> Iterator[tuple[Schema, int]]:
-    """Yield the schemas below and what each costs of the depth: branches of the same value cost nothing."""
+    """Yield the schemas below and what each costs of the depth: branches and items written in place cost nothing."""
     for keyword in ("allOf", "oneOf", "anyOf"):
         branches = schema.get(keyword)
         for branch in branches if isinstance(branches, list) else []:
@@ -93,7 +93,7 @@ def _children(schema: Mapping[str, Any], properties: Mapping[str, Any]) -> Itera
         yield child, 1
     for keyword in ("items", "additionalProperties"):
         if keyword in schema:
-            yield schema[keyword], 1
+            yield schema[keyword], 1 if "$ref" in _mapping(schema[keyword]) else 0
 
 
 def entry_of(operation: Operation, seen: SchemaWords, api: Sequence[str]) -> Entry:

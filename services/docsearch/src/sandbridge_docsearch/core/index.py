@@ -83,6 +83,10 @@ class Index:
             builder.add(entry)
         return builder.finish()
 
+    def knows(self, word: str) -> bool:
+        """Tell whether an entry has the word or another form of it."""
+        return stem(word) in self.stems
+
     def pair(self, first: int, second: int) -> int:
         """Return the number of the posting list of two neighbouring stems, or -1."""
         key = first << 32 | second

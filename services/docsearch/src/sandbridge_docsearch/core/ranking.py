@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from sandbridge_docsearch.core.index import Index
 from sandbridge_docsearch.core.spelling import corrections
 from sandbridge_docsearch.core.synonyms import METHODS_OF_VERB, NOUNS, VERBS
+from sandbridge_docsearch.core.translation import in_english
 from sandbridge_docsearch.core.words import STOP_WORDS, stem, words
 
 LONGEST_QUERY = 1_000
@@ -27,6 +28,7 @@ PAIR = 0.6
 CLAUSE = 0.4
 SYNONYM = 0.3
 GUESS = 0.5
+CORRECTED = 0.8
 VERB_PRIOR = 0.15
 TITLE = 0.4
 _RERANKED = 64
@@ -55,10 +57,12 @@ class Hit:
 
 def rank(index: Index, query: str, visible: Container[int], most: int) -> tuple[list[Hit], int]:
     """Return the best `most` visible entries, best first, and how many match at all. Ties go to the lower number."""
-    scores = {entry: value for entry, value in score(index, query).items() if entry in visible}
+    clauses = clauses_of(index, query)
+    scores = {entry: value for entry, value in score(index, clauses).items() if entry in visible}
     pool = heapq.nsmallest(max(most, _RERANKED), scores, key=lambda entry: (-scores[entry], entry))
-    stems = _stems_asked(index, query)
-    methods = favoured_methods(query)
+    asked = [word for clause in clauses for word in clause]
+    stems = _stems_asked(index, asked)
+    methods = favoured_methods(asked)
     hits = []
     for entry in pool:
         covered = sum(share for root, share in index.titles.list(entry) if root in stems)
@@ -68,34 +72,47 @@ def rank(index: Index, query: str, visible: Container[int], most: int) -> tuple[
     return hits[:most], len(scores)
 
 
-def _stems_asked(index: Index, query: str) -> frozenset[int]:
+def clauses_of(index: Index, query: str) -> list[list[str]]:
+    """Return the words of each clause of the question, in English where the question is not and a word is known."""
+    return in_english(_CLAUSE_END.split(query[:LONGEST_QUERY]), index.knows)
+
+
+def _stems_asked(index: Index, asked: Iterable[str]) -> frozenset[int]:
     """Return the lists of the question's stems and of their synonyms."""
-    roots = {stem(word) for word in words(query[:LONGEST_QUERY])}
+    roots = {stem(word) for word in asked}
     wider = {other for root in roots for other in (*NOUNS.get(root, ()), *VERBS.get(root, ()))}
     return frozenset(index.stems[root] for root in roots | wider if root in index.stems)
 
 
-def score(index: Index, query: str) -> dict[int, float]:
+def score(index: Index, clauses: Sequence[Sequence[str]]) -> dict[int, float]:
     """Return entry → score (positive) for every entry that shares at least one term with the question."""
-    clauses = [words(part) for part in _CLAUSE_END.split(query[:LONGEST_QUERY])]
-    asked = [word for clause in clauses for word in clause]
-    known = _meaningful(asked)
+    known = _meaningful([word for clause in clauses for word in clause])
     whole = _add_up(index, _terms(index, [_kept(clause, known) for clause in clauses]))
     parts = [kept for clause in clauses if len(kept := _kept(clause, known)) > 1]
     if len(parts) > 1:
-        best: dict[int, float] = {}
-        for part in parts:
-            for entry, value in _add_up(index, _terms(index, [part])).items():
-                if value > best.get(entry, 0.0):
-                    best[entry] = value
-        for entry, value in best.items():
+        for entry, value in _best_clause(index, parts, max(whole.values(), default=0.0)).items():
             whole[entry] += CLAUSE * value
     return whole
 
 
-def favoured_methods(query: str) -> frozenset[str]:
-    """Return the HTTP methods that the question's first verb means; empty when it has none."""
-    for word in words(query[:LONGEST_QUERY]):
+def _best_clause(index: Index, parts: Sequence[Sequence[str]], top: float) -> dict[int, float]:
+    """Return for each entry its score for the clause that it answers best.
+
+    Half of it is the clause's own; the other half is `top` for the clause's best entry and less for those behind it,
+    so that a short clause brings its operation up beside those of a long one.
+    """
+    best: dict[int, float] = defaultdict(float)
+    for part in parts:
+        found = _add_up(index, _terms(index, [part]))
+        scale = 0.5 + 0.5 * top / max(found.values(), default=1.0)
+        for entry, value in found.items():
+            best[entry] = max(best[entry], value * scale)
+    return best
+
+
+def favoured_methods(asked: Iterable[str]) -> frozenset[str]:
+    """Return the HTTP methods that the first verb of these words means; empty when there is none."""
+    for word in asked:
         if methods := METHODS_OF_VERB.get(word):
             return methods
     return frozenset()
@@ -154,4 +171,4 @@ def _guess(index: Index, word: str, want: Callable[[int, float], None]) -> None:
             want(index.vocabulary[completion][1], GUESS)
         return
     for correction in corrections(index, word):
-        want(index.vocabulary[correction][1], GUESS)
+        want(index.vocabulary[correction][1], CORRECTED)

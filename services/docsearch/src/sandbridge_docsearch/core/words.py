@@ -35,13 +35,13 @@ def words(text: str) -> list[str]:
     if parted.isascii():
         return [w[:_LONGEST_WORD] for w in _ASCII_WORD.findall(parted.lower())]
     found: list[str] = []
-    for word in _ANY_WORD.findall(_plain(parted)):
+    for word in _ANY_WORD.findall(plain(parted)):
         found.extend(_pairs(word))
     return found
 
 
-def _plain(text: str) -> str:
-    """Compatibility forms unified, lower case, Latin accents gone; other scripts keep their marks."""
+def plain(text: str) -> str:
+    """Return `text` in lower case, compatibility forms unified, Latin accents gone; other scripts keep their marks."""
     return "".join(map(_unaccented, unicodedata.normalize("NFKC", text).lower()))
 
 
