@@ -195,11 +195,8 @@ def _fetch_body(ask: Ask, operation: Operation) -> tuple[bytes | None, str | Non
 
 
 def _form_body(form: Form, operation: Operation) -> tuple[bytes, str]:
-    accepted = (
-        {media.content_type.partition(";")[0].strip().lower() for media in operation.body.media}
-        if (operation.body)
-        else set()
-    )
+    media = operation.body.media if operation.body else ()
+    accepted = {one.content_type.partition(";")[0].strip().lower() for one in media}
     texts = [(part.name, part.value) for part in form.parts if isinstance(part.value, str)]
     if len(texts) == len(form.parts) and _URLENCODED in accepted and "multipart/form-data" not in accepted:
         return urlencode(texts).encode(), _URLENCODED

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import re
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -110,19 +109,16 @@ class RunSession:
         await self.ledger.close()
 
     async def _consume(self, run: Run) -> Finished:
-        async with contextlib.aclosing(_closable(run.events())) as events:
-            async for event in events:
-                match event:
-                    case Ask():
-                        await self._take(run, event)
-                    case Console(level=level, text=text):
-                        self._note(level, text)
-                    case Finished(outcome=outcome):
-                        # At once: while the sandbox is cleaned up, no call of a failed script may start.
-                        self.bridge.ending = self.bridge.ending or isinstance(outcome, Failed)
-                        return event
-                    case _:
-                        pass
+        async for event in run.events():
+            match event:
+                case Ask():
+                    await self._take(run, event)
+                case Console(level=level, text=text):
+                    self._note(level, text)
+                case Finished(outcome=outcome):
+                    # At once: while the sandbox is cleaned up, no call of a failed script may start.
+                    self.bridge.ending = self.bridge.ending or isinstance(outcome, Failed)
+                    return event
         return Finished(Failed(Failure(Code.SANDBOX_LOST, "The sandbox was lost before the script ended.")))
 
     def _note(self, level: str, text: str) -> None:
@@ -256,7 +252,7 @@ class RunSession:
         return Reply({"handle": handle})
 
 
-def _timer_ms(head: Any) -> float:
+def _timer_ms(head: Mapping[str, Any]) -> float:
     value = head.get("ms")
     if not isinstance(value, int | float) or value != value:
         return 0.0
@@ -269,8 +265,3 @@ def _internal(ask: Ask, error: Exception) -> Failure:
     place = "" if where is None else f" at {Path(where.filename).name}:{where.lineno}"
     log.error("ask_failed kind=%s error=%s%s", ask.kind, type(error).__name__, place)
     return Failure(Code.SANDBOX_LOST, "An internal error ended this call; the server's log has more.")
-
-
-async def _closable(events: Any) -> Any:
-    async for event in events:
-        yield event
