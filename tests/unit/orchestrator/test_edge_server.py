@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from sandbridge_orchestrator.core.outcome import (
     RunReturned,
     Truncated,
 )
+from sandbridge_orchestrator.edge.introduction import tools
 from sandbridge_orchestrator.edge.server import Identity, build_server
 from sandbridge_orchestrator.edge.testing import INTRODUCTION, ScriptedCodeMode
 
@@ -42,7 +44,7 @@ def client(request: pytest.FixtureRequest, code_mode: ScriptedCodeMode) -> Clien
     server = build_server(
         code_mode,
         lambda: INTRODUCTION,
-        identity=Identity("sandbridge", "Orders", "0.1.0"),
+        identity=Identity("sandbridge", "Orders", "0.1.0", "The shop."),
         transport="stdio",
         caller_of=lambda ctx: LOCAL_CALLER,
         new_boundary=lambda: "b0undary",
@@ -85,6 +87,19 @@ async def test_the_texts_state_the_live_limits(client: Client) -> None:
 
     assert "30 s, 256 MiB, 100 API calls (8 at once)" in (execute.description or "")
     assert execute.input_schema["properties"]["timeout_ms"]["maximum"] == 30_000
+
+
+async def test_the_server_says_what_it_is(client: Client) -> None:
+    async with client:
+        told = client.server_info
+
+    assert (told.name, told.title, told.version, told.description) == ("sandbridge", "Orders", "0.1.0", "The shop.")
+
+
+def test_a_limit_below_a_second_is_stated_as_it_is() -> None:
+    short = replace(INTRODUCTION, limits=replace(INTRODUCTION.limits, wall_clock_ms=1_500))
+
+    assert "Limits: 1.5 s, 256 MiB" in (tools(short)[1].description or "")
 
 
 async def test_a_search_comes_back_as_markdown_and_as_structure(client: Client, code_mode: ScriptedCodeMode) -> None:

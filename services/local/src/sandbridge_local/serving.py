@@ -75,7 +75,12 @@ async def _transport(settings: Settings, product: Product) -> None:
     server = build_server(
         product.orchestrator,
         product.introduction,
-        identity=Identity("sandbridge", settings.display_name or product.title, version("sandbridge-local")),
+        identity=Identity(
+            "sandbridge",
+            settings.display_name or product.title,
+            version("sandbridge-local"),
+            settings.description,
+        ),
         transport=settings.transport,
         caller_of=lambda context: LOCAL_CALLER,
         new_boundary=lambda: secrets.token_hex(8),

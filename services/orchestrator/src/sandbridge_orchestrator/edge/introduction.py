@@ -139,7 +139,7 @@ def _execute(introduction: Introduction) -> mcp_types.Tool:
         description=_EXECUTE_TEXT.format(
             client="`api`" if root == "api" else "`apis.<name>`",
             root=root,
-            seconds=limits.wall_clock_ms // 1000,
+            seconds=f"{limits.wall_clock_ms / 1000:g}",
             memory=limits.memory_mib,
             calls=limits.calls,
             at_once=limits.calls_at_once,

@@ -88,6 +88,7 @@ class Identity:
     name: str
     title: str
     version: str
+    description: str | None = None
 
 
 def build_server(
@@ -144,6 +145,7 @@ def build_server(
         identity.name,
         version=identity.version,
         title=identity.title,
+        description=identity.description,
         instructions=instructions(introduction()),
         cache_hints={"tools/list": CacheHint(ttl_ms=_TOOLS_TTL_MS, scope="private")},
         on_list_tools=list_tools,
