@@ -6,7 +6,7 @@ BIN := .venv/bin
 MEMBERS := protos services/kit services/openapi services/docsearch services/runner services/orchestrator services/local
 PYTEST_ARGS ?=
 
-.PHONY: help setup demo test ci lint fmt types contracts generated protos docs lock wheels bench clean
+.PHONY: help setup demo test ci lint fmt types contracts generated protos docs lock wheels bench bench-search clean
 
 help: ## list the verbs
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,6 +66,12 @@ wheels: setup ## build the wheels of all members into dist/
 ##@ measure
 bench: setup ## ratios and figures, paired in one run (BENCH="execute bridge" for some)
 	@PYTHONPATH=examples/orders $(BIN)/python tests/bench/run.py $(BENCH)
+
+bench-search: setup ## ranking beside MiniSearch, bm25s and tantivy; 10,000 operations (SETS="tmdb scale" for some)
+	@PYTHONPATH=tests/bench $(BIN)/python tests/bench/search/run.py $(SETS)
+
+roundtrip: setup ## requests of ours, read by tools that are not ours, for every real document at hand
+	@$(BIN)/python tests/roundtrip/run.py $(DOCUMENTS)
 
 ##@ tidy
 clean: ## remove .venv, npm packages, caches and builds
