@@ -270,6 +270,15 @@ async def test_a_status_outside_2xx_is_an_error_value(execute: Execute) -> None:
     assert ran.result == {"data": None, "error": {"why": "gone"}, "status": 404}
 
 
+async def test_a_call_that_a_dry_run_did_not_send_says_so(execute: Execute) -> None:
+    def unsent(ask: Ask) -> Answer:
+        return Answer(ask.seq, NOW_MS, {"status": 0, "headers": {}})
+
+    ran = await execute("const {error, response} = await api.a(); return [error, response.status]", unsent)
+
+    assert ran.result == ["not sent in a dry run", 0]
+
+
 def refusing(ask: Ask) -> Answer:
     error = {
         "code": "unknown_operation",

@@ -69,13 +69,16 @@ const unknownMembers = (argument) => {
   return unknown;
 };
 
+/** The status of a call that a dry run did not send. */
+const NOT_SENT = 0;
+
 const callResult = (head, body) => {
   const value = valueOf(head.payload, body);
   const ok = head.status >= 200 && head.status < 300;
   const response = { status: head.status, headers: head.headers ?? {} };
   return ok
     ? { data: value, error: undefined, response }
-    : { data: undefined, error: value || `HTTP ${head.status}`, response };
+    : { data: undefined, error: value || (head.status === NOT_SENT ? 'not sent in a dry run' : `HTTP ${head.status}`), response };
 };
 
 /** A callable path: a member of it is a longer path, and calling it asks for the operation of that name. */
