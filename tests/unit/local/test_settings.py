@@ -41,6 +41,15 @@ def test_the_file_may_be_a_whole_deployment() -> None:
         ("sandbx: {}", "sandbx: there is no such setting; did you mean sandbox?"),
         ("sandbox: {poolsize: 2}", "sandbox.poolsize: there is no such setting; did you mean poolSize?"),
         ("sandbox: {poolSize: -1}", "sandbox.poolSize: Input should be greater than or equal to 0"),
+        ("kind: McpDeployment\nspec: 3", "The config file must be a mapping"),
+        ("apis: 5", "apis: this must be a list"),
+        ("apis: [a]", "apis.0: this must be a mapping"),
+        ("apis: []", "No API given: use --openapi"),
+        ("1: 2", "1: "),
+        (
+            "apis: [{name: Shop, openapi: {path: a}}]",
+            "apis.0.name: 'Shop' is not a name: an API's name is a lower-case",
+        ),
         ("apis: [{openapi: {path: a}, allowPrivate: [nowhere]}]", "apis.0.allowPrivate.0: 'nowhere' is not HOST:PORT"),
         ("apis: [{openapi: {path: a}, allowPrivate: ['h:65536']}]", "'h:65536' is not HOST:PORT, such as"),
         ("[1]", "The config file must be a mapping"),
@@ -121,8 +130,9 @@ def test_a_typed_base_url_counts_as_an_allowed_private_address() -> None:
         (["a=a.yaml", "a=b.yaml"], [], "Two documents are called 'a'"),
         (["a=a.yaml", "b=b.yaml"], ["http://x"], "name the API of each base URL"),
         (["a=a.yaml"], ["c=http://x"], "--base-url names 'c', but the APIs are a"),
-        (["a=a.yaml"], ["ftp://x"], "The base URL ftp://x must be http"),
-        (["a=a.yaml"], ["http://[::1"], "A base URL cannot be read"),
+        ([], ["http://x"], "--base-url and --allow-private go with --openapi"),
+        (["a=a.yaml"], ["ftp://x"], "--base-url ftp://x must be http"),
+        (["a=a.yaml"], ["http://[::1"], "--base-url cannot be read as a URL"),
     ],
 )
 def test_arguments_that_do_not_fit_together_are_refused(openapi: list[str], base_urls: list[str], message: str) -> None:

@@ -93,13 +93,13 @@ def base_url(settings: ApiSettings, document: Document) -> str | None:
     A document may only name its own origin: the one it was fetched from, or any where it is a local file.
     """
     if settings.base_url is not None:
-        return base_url_of(settings.base_url)
+        return base_url_of(settings.base_url, setting=f"The base URL of {settings.name!r}")
     if not document.servers:
         return None
     first = document.servers[0].url
     if not first.lower().startswith(("http://", "https://")):
         return None
-    checked = base_url_of(first)
+    checked = base_url_of(first, setting=f"The first server in the document of {settings.name!r}")
     if settings.openapi.url is not None and origin_of(checked) != origin_of(settings.openapi.url):
         raise SettingsError(
             f"The document of {settings.name!r} comes from {origin_of(settings.openapi.url)} but names the server "

@@ -11,13 +11,16 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 _FORM = "must be http(s)://host[:port][/path], without user, query or fragment"
 
 
-def base_url_of(text: str) -> str:
-    """Return the base URL in `text`, without a final slash. Raises SettingsError, which shows no user or query."""
+def base_url_of(text: str, *, setting: str) -> str:
+    """Return the base URL in `text`, without a final slash.
+
+    Raises SettingsError, which names the `setting` and shows no user or query.
+    """
     try:
         parts = urlsplit(text)
         port = parts.port
     except ValueError:
-        raise SettingsError(f"A base URL cannot be read; it {_FORM}.") from None
+        raise SettingsError(f"{setting} cannot be read as a URL; it {_FORM}.") from None
     if (
         parts.scheme not in _DEFAULT_PORTS
         or not parts.hostname
@@ -26,7 +29,7 @@ def base_url_of(text: str) -> str:
         or parts.query
         or parts.fragment
     ):
-        raise SettingsError(f"The base URL {parts.scheme}://{parts.hostname or ''}{parts.path} {_FORM}.")
+        raise SettingsError(f"{setting} {parts.scheme}://{parts.hostname or ''}{parts.path} {_FORM}.")
     return text.rstrip("/")
 
 

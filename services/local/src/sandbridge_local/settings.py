@@ -19,7 +19,7 @@ from pydantic_core import ErrorDetails
 
 from sandbridge_kit.ports.runner import MIB, RunLimits
 
-API_NAME = r"^[a-z][a-z0-9]{0,30}$"
+API_NAME = "[a-z][a-z0-9]{0,30}"
 API_NAME_RULE = "an API's name is a lower-case letter, then up to 30 lower-case letters and digits"
 _HOST_PORT = re.compile(r"([^\s/@:]+|\[[0-9a-fA-F:.]+\]):(\d{1,5})")
 
@@ -30,6 +30,12 @@ class SettingsError(ValueError):
 
 class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=to_camel, populate_by_name=True)
+
+
+def _api_name(text: str) -> str:
+    if not re.fullmatch(API_NAME, text):
+        raise ValueError(f"{text[:100]!r} is not a name: {API_NAME_RULE}")
+    return text
 
 
 def _host_port(text: str) -> str:
@@ -63,7 +69,7 @@ class DocumentSettings(_Model):
 class ApiSettings(_Model):
     """One API."""
 
-    name: Annotated[str, Field(pattern=API_NAME)] = "api"
+    name: Annotated[str, AfterValidator(_api_name)] = "api"
     openapi: DocumentSettings
     base_url: str | None = None
     allow_private: tuple[Annotated[str, AfterValidator(_host_port)], ...] = ()
@@ -158,6 +164,9 @@ OPTIONS: tuple[Option, ...] = (
 OTHER_VARIABLES = frozenset({"SANDBRIDGE_CONFIG", "SANDBRIDGE_API_KEYS_DIR", "SANDBRIDGE_API_KEY"})
 """Variables that are read outside the schema; `SANDBRIDGE_API_KEY_<NAME>` too."""
 
+_WRITTEN_AS = {"tuple_type": "this must be a list", "model_type": "this must be a mapping"}
+"""What YAML calls the types that the schema is made of."""
+
 _TRUE, _FALSE = frozenset({"1", "true", "yes"}), frozenset({"0", "false", "no", ""})
 
 
@@ -197,11 +206,11 @@ def _config_tree(text: str | None) -> dict[str, Any]:
         tree = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise SettingsError(f"The config file is not YAML: {error}") from None
+    if isinstance(tree, dict) and "spec" in tree and "kind" in tree:
+        tree = tree["spec"]
     if not isinstance(tree, dict):
         raise SettingsError("The config file must be a mapping: the `spec` of an McpDeployment.")
-    if "spec" in tree and "kind" in tree:
-        tree = tree["spec"]
-    return dict(tree)
+    return tree
 
 
 def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
@@ -241,7 +250,7 @@ def _problem(problem: ErrorDetails, set_by: Mapping[tuple[str, ...], str]) -> st
         near = difflib.get_close_matches(place[-1], _all_keys(), n=1)
         return f"{where}: there is no such setting" + (f"; did you mean {near[0]}?" if near else "")
     # Our own validators' texts stand behind this prefix.
-    text = problem["msg"].removeprefix("Value error, ")
+    text = _WRITTEN_AS.get(problem["type"]) or problem["msg"].removeprefix("Value error, ")
     return f"{where}: {text}" if where else text
 
 

@@ -41,11 +41,16 @@ class Source:
 def named(argument: str) -> tuple[str | None, str]:
     """Split `[NAME=]VALUE`. Only text that is a valid API name counts as a name."""
     name, equals, value = argument.partition("=")
-    return (name, value) if equals and re.match(API_NAME, name) else (None, argument)
+    return (name, value) if equals and re.fullmatch(API_NAME, name) else (None, argument)
 
 
 def api_arguments(openapi: list[str], base_urls: list[str], allow_private: list[str]) -> tuple[Mapping[str, Any], ...]:
     """Turn `--openapi`, `--base-url` and `--allow-private` into API settings. Raises SettingsError."""
+    if (base_urls or allow_private) and not openapi:
+        raise SettingsError(
+            "--base-url and --allow-private go with --openapi; for the APIs of a config file write baseUrl and "
+            "allowPrivate there."
+        )
     given = [named(argument) for argument in openapi]
     if len(given) > 1 and any(name is None for name, _ in given):
         raise SettingsError("With several documents each needs a name: --openapi orders=orders.yaml --openapi …")
@@ -59,10 +64,10 @@ def api_arguments(openapi: list[str], base_urls: list[str], allow_private: list[
         name, url = named(argument)
         if name is None and len(apis) > 1:
             raise SettingsError("With several documents name the API of each base URL: --base-url NAME=URL")
-        target = apis.get(name or next(iter(apis), ""))
+        target = apis.get(name or next(iter(apis)))
         if target is None:
             raise SettingsError(f"--base-url names {name!r}, but the APIs are {', '.join(apis)}.")
-        target["baseUrl"] = base_url_of(url)
+        target["baseUrl"] = base_url_of(url, setting="--base-url")
         target["allowPrivate"].append(host_port_of(url))
     return tuple(apis.values())
 
