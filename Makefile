@@ -9,7 +9,7 @@ PYTEST_ARGS ?=
 .PHONY: help setup demo test ci lint fmt types contracts generated protos docs lock wheels bench bench-search roundtrip clean
 
 help: ## list the verbs
-	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 ##@ use
 setup: ## create .venv and install everything, npm tools included (PYTHON=… chooses the interpreter)

@@ -19,6 +19,7 @@ import engines
 import querysets
 import questions
 import scale
+import tuning
 from engines import BASELINES, OURS, Figures
 from measures import MEASURES, paired_interval
 from timing import percentile
@@ -79,6 +80,8 @@ def compare(name: str) -> None:
         _interval(measure, scores)
     if len(found.documents) > 1:
         _by_api([question.api for question in found.questions], scores)
+    if name == TUNED_ON:
+        tuning.cross_validate(found)
 
 
 def _row(engine: str, scores: dict[str, list[float]], figures: Figures) -> str:

@@ -3,7 +3,7 @@
 Besides BM25F on stems: the exact form of a word counts extra, so do neighbouring pairs; a question of several clauses
 is also asked clause by clause, and the best clause counts; the question's verb favours the HTTP methods that it
 means; an entry whose title the question covers gains; unknown words are completed when they are a beginning, and
-corrected when they are longer than six characters.
+corrected when they are longer than six characters. A question in another language is asked in English words as well.
 """
 
 from __future__ import annotations
@@ -23,14 +23,31 @@ from sandbridge_docsearch.core.words import STOP_WORDS, stem, words
 LONGEST_QUERY = 1_000
 """Characters of a question that are read."""
 
-EXACT = 0.3
-PAIR = 0.6
-CLAUSE = 0.4
-SYNONYM = 0.3
-GUESS = 0.5
-CORRECTED = 0.8
-VERB_PRIOR = 0.15
-TITLE = 0.4
+
+@dataclass(frozen=True, slots=True)
+class Blend:
+    """How much each sign counts beside the stem of a word, which counts 1."""
+
+    exact: float = 0.3
+    """The word in the form that was asked."""
+    pair: float = 0.6
+    """Two neighbouring words."""
+    clause: float = 0.4
+    """The clause that an entry answers best."""
+    synonym: float = 0.3
+    guess: float = 0.5
+    """A completion of an unknown word."""
+    corrected: float = 0.8
+    """A correction of an unknown word."""
+    verb: float = 0.15
+    """What the score gains when the question's verb means the entry's method."""
+    title: float = 0.4
+    """What the score gains when the question covers the whole title."""
+
+
+BLEND = Blend()
+"""Chosen on the questions of ToolAlpaca."""
+
 _RERANKED = 64
 _MOST_WORDS = 64
 _MOST_COMPLETIONS = 12
@@ -55,10 +72,10 @@ class Hit:
     score: float
 
 
-def rank(index: Index, query: str, visible: Container[int], most: int) -> tuple[list[Hit], int]:
+def rank(index: Index, query: str, visible: Container[int], most: int, blend: Blend = BLEND) -> tuple[list[Hit], int]:
     """Return the best `most` visible entries, best first, and how many match at all. Ties go to the lower number."""
     clauses = clauses_of(index, query)
-    scores = {entry: value for entry, value in score(index, clauses).items() if entry in visible}
+    scores = {entry: value for entry, value in score(index, clauses, blend).items() if entry in visible}
     pool = heapq.nsmallest(max(most, _RERANKED), scores, key=lambda entry: (-scores[entry], entry))
     asked = [word for clause in clauses for word in clause]
     stems = _stems_asked(index, asked)
@@ -66,8 +83,8 @@ def rank(index: Index, query: str, visible: Container[int], most: int) -> tuple[
     hits = []
     for entry in pool:
         covered = sum(share for root, share in index.titles.list(entry) if root in stems)
-        verb = 1 + VERB_PRIOR * (index.methods[entry] in methods)
-        hits.append(Hit(entry, scores[entry] * index.priors[entry] * verb * (1 + TITLE * covered)))
+        verb = 1 + blend.verb * (index.methods[entry] in methods)
+        hits.append(Hit(entry, scores[entry] * index.priors[entry] * verb * (1 + blend.title * covered)))
     hits.sort(key=lambda hit: (-hit.score, hit.entry))
     return hits[:most], len(scores)
 
@@ -84,18 +101,18 @@ def _stems_asked(index: Index, asked: Iterable[str]) -> frozenset[int]:
     return frozenset(index.stems[root] for root in roots | wider if root in index.stems)
 
 
-def score(index: Index, clauses: Sequence[Sequence[str]]) -> dict[int, float]:
+def score(index: Index, clauses: Sequence[Sequence[str]], blend: Blend = BLEND) -> dict[int, float]:
     """Return entry → score (positive) for every entry that shares at least one term with the question."""
     known = _meaningful([word for clause in clauses for word in clause])
-    whole = _add_up(index, _terms(index, [_kept(clause, known) for clause in clauses]))
+    whole = _add_up(index, _terms(index, [_kept(clause, known) for clause in clauses], blend))
     parts = [kept for clause in clauses if len(kept := _kept(clause, known)) > 1]
     if len(parts) > 1:
-        for entry, value in _best_clause(index, parts, max(whole.values(), default=0.0)).items():
-            whole[entry] += CLAUSE * value
+        for entry, value in _best_clause(index, parts, max(whole.values(), default=0.0), blend).items():
+            whole[entry] += blend.clause * value
     return whole
 
 
-def _best_clause(index: Index, parts: Sequence[Sequence[str]], top: float) -> dict[int, float]:
+def _best_clause(index: Index, parts: Sequence[Sequence[str]], top: float, blend: Blend) -> dict[int, float]:
     """Return for each entry its score for the clause that it answers best.
 
     Half of it is the clause's own; the other half is `top` for the clause's best entry and less for those behind it,
@@ -103,7 +120,7 @@ def _best_clause(index: Index, parts: Sequence[Sequence[str]], top: float) -> di
     """
     best: dict[int, float] = defaultdict(float)
     for part in parts:
-        found = _add_up(index, _terms(index, [part]))
+        found = _add_up(index, _terms(index, [part], blend))
         scale = 0.5 + 0.5 * top / max(found.values(), default=1.0)
         for entry, value in found.items():
             best[entry] = max(best[entry], value * scale)
@@ -137,7 +154,7 @@ def _add_up(index: Index, terms: Mapping[tuple[bool, int], float]) -> dict[int, 
     return scores
 
 
-def _terms(index: Index, clauses: Sequence[Sequence[str]]) -> dict[tuple[bool, int], float]:
+def _terms(index: Index, clauses: Sequence[Sequence[str]], blend: Blend) -> dict[tuple[bool, int], float]:
     """Return (is a pair, list number) → weight; a term asked twice counts once, with its highest weight."""
     found: dict[tuple[bool, int], float] = {}
 
@@ -152,23 +169,23 @@ def _terms(index: Index, clauses: Sequence[Sequence[str]]) -> dict[tuple[bool, i
             exact, _ = index.vocabulary.get(word, (-1, -1))
             if root >= 0:
                 sole = word in index.vocabulary and exact < 0
-                want(root, 1.0 + EXACT if sole else 1.0)
-                want(exact, EXACT)
+                want(root, 1.0 + blend.exact if sole else 1.0)
+                want(exact, blend.exact)
                 if previous >= 0:
-                    want(index.pair(previous, root), PAIR, pair=True)
+                    want(index.pair(previous, root), blend.pair, pair=True)
             else:
-                _guess(index, word, want)
+                _guess(index, word, want, blend)
             for other in (*NOUNS.get(stem(word), ()), *VERBS.get(stem(word), ())):
-                want(index.stems.get(other, -1), SYNONYM)
+                want(index.stems.get(other, -1), blend.synonym)
             previous = root
     return found
 
 
-def _guess(index: Index, word: str, want: Callable[[int, float], None]) -> None:
+def _guess(index: Index, word: str, want: Callable[[int, float], None], blend: Blend) -> None:
     """Ask for what an unknown word may stand for: completions first, then a joined pair, then corrections."""
     if len(word) >= _SHORTEST_BEGINNING and (longer := index.starting_with(word, _MOST_COMPLETIONS)):
         for completion in longer:
-            want(index.vocabulary[completion][1], GUESS)
+            want(index.vocabulary[completion][1], blend.guess)
         return
     for correction in corrections(index, word):
-        want(index.vocabulary[correction][1], CORRECTED)
+        want(index.vocabulary[correction][1], blend.corrected)
