@@ -1,4 +1,4 @@
-"""Would our constants be as good on an API that they were not chosen on? Cross-validation, leaving out one API a time."""
+"""Would our constants be as good on an API that they were not chosen on? Cross-validation with one API left out."""
 
 from __future__ import annotations
 
