@@ -17,10 +17,22 @@ const METHODS = ["get", "put", "post", "delete", "options", "head", "patch", "tr
 const IGNORED_HEADERS = new Set(["accept", "content-type", "authorization"]);
 // What no caller can give, whatever a document declares: the length is the transport's, a field needs a name.
 const IMPOSSIBLE = new Map([["header content-length", "the transport states the length"], ["header ", "a header without a name"]]);
-// What openapi-sampler writes for a string without format, pattern, enumeration or example: a place for any text.
+// What openapi-sampler writes where a schema says nothing but the type, so that any value of the type may stand there.
 const FREE = "string";
-// Six characters each, like the sample they replace, so that limits of length hold.
-const EDGES = { unicode: "éß日本€😀", reserved: "a&=+?#", delimiters: "%/:;@~", blanks: 'a "b\' ', empty: "" };
+const FREE_NUMBER = 0;
+const FREE_NAME = /^property([12])$/;
+// Texts of six characters, like the sample they replace, so that limits of length hold.
+const EDGES = {
+  unicode: { text: "éß日本€😀" },
+  reserved: { text: "a&=+?#" },
+  delimiters: { text: "%/:;@~" },
+  blanks: { text: 'a "b\' ' },
+  empty: { text: "" },
+  large: { number: 2_000_000_003 },
+  negative: { number: -7 },
+  fraction: { number: 1.5e-7 },
+  names: { name: "é&=+ %" },
+};
 
 const text = readFileSync(process.argv[2], "utf8");
 const raw = text.trimStart().startsWith("{") ? JSON.parse(text) : parse(text, { maxAliasCount: 10_000 });
@@ -49,28 +61,40 @@ function patterned({ pattern, minLength = 0, maxLength = Infinity }) {
   return {};
 }
 
-/** A copy without the author's own examples, which need not be legal values. */
-function withoutExamples(schema, depth = 0) {
+const admitsNull = (schema) => schema.nullable === true || (Array.isArray(schema.type) && schema.type.includes("null"));
+
+/**
+ * A copy without the author's own examples, which need not be legal values. `way` changes it further: `branch` takes
+ * another alternative than the first wherever there is one, `nulls` puts null wherever it may stand.
+ */
+function withoutExamples(schema, way = {}, depth = 0) {
   if (schema === null || typeof schema !== "object" || depth > 200) return schema;
-  if (Array.isArray(schema)) return schema.map((one) => withoutExamples(one, depth + 1));
+  if (Array.isArray(schema)) return schema.map((one) => withoutExamples(one, way, depth + 1));
+  if (way.nulls && admitsNull(schema)) return { ...schema, example: null };
   const kept = typeof schema.pattern === "string" && !schema.enum ? patterned(schema) : {};
   for (const [key, value] of Object.entries(schema)) {
     if (["properties", "patternProperties"].includes(key) && value && typeof value === "object") {
-      kept[key] = Object.fromEntries(Object.entries(value).map(([name, one]) => [name, withoutExamples(one, depth + 1)]));
+      kept[key] = Object.fromEntries(Object.entries(value).map(([name, one]) => [name, withoutExamples(one, way, depth + 1)]));
     } else if (!["example", "examples", "default"].includes(key)) {
-      kept[key] = ["enum", "const"].includes(key) ? value : withoutExamples(value, depth + 1);
+      kept[key] = ["enum", "const"].includes(key) ? value : withoutExamples(value, way, depth + 1);
+      if (way.branch && ["oneOf", "anyOf"].includes(key) && Array.isArray(value) && value.length > 1) {
+        kept[key] = [kept[key][Math.min(way.branch, value.length - 1)]];
+      }
     }
   }
   return kept;
 }
 
 const bare = withoutExamples(spec);
+const WAYS = { "branch 2": { branch: 1 }, "branch 3": { branch: 2 }, "branch 4": { branch: 3 }, nulls: { nulls: true } };
+const changed = Object.fromEntries(Object.entries(WAYS).map(([name, way]) => [name, withoutExamples(spec, way)]));
 
 /** Candidates for one value, best first; where the first is no legal value the next one is taken. */
-function candidates(schema, { requiredOnly }) {
+function candidates(schema, { requiredOnly, way }) {
   const options = { skipReadOnly: true, skipNonRequired: requiredOnly, quiet: true, enablePatterns: true };
   const made = [];
   const tries = [
+    ...(way ? [[withoutExamples(schema, WAYS[way]), options, changed[way]]] : []),
     [schema, options, spec],
     [withoutExamples(schema), options, bare],
     [withoutExamples(schema), { ...options, maxSampleDepth: 4 }, bare],
@@ -158,56 +182,70 @@ function bodyCandidates(type, media, options) {
 // swagger2openapi does not say that a body with a required form field is required.
 const isNeeded = (body, type) => body.required || (raw.swagger && body.content[type].schema?.required?.length > 0);
 
-function slots(parameters, body, type, requiredOnly) {
+function slots(parameters, body, type, { requiredOnly, way }) {
   const filled = parameters
     .filter((parameter) => !requiredOnly || parameter.required || parameter.in === "path")
     .map((parameter) => {
       const [content] = Object.values(parameter.content ?? {});
       const schema = content?.schema ?? parameter.schema ?? {};
-      return { in: parameter.in, name: parameter.name, candidates: candidates(schema, { requiredOnly }) };
+      return { in: parameter.in, name: parameter.name, candidates: candidates(schema, { requiredOnly, way }) };
     });
   if (type !== undefined && (!requiredOnly || isNeeded(body, type))) {
-    filled.push({ in: "body", name: type, candidates: bodyCandidates(type, body.content[type], { requiredOnly }) });
+    filled.push({ in: "body", name: type, candidates: bodyCandidates(type, body.content[type], { requiredOnly, way }) });
   }
   return filled;
 }
 
 function swapped(value, edge) {
-  if (value === FREE) return edge;
+  if (value === FREE) return edge.text ?? value;
+  if (value === FREE_NUMBER) return edge.number ?? value;
   if (Array.isArray(value)) return value.map((one) => swapped(one, edge));
   if (value === null || typeof value !== "object" || "$binary" in value) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, swapped(one, edge)]));
+  const renamed = (name) => (edge.name === undefined ? name : name.replace(FREE_NAME, `${edge.name}$1`));
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [renamed(name), swapped(one, edge)]));
 }
 
 const takes = (place, edge) =>
-  !((place === "path" && (edge === "empty" || edge === "blanks")) || (place === "header" && !["reserved", "delimiters"].includes(edge)));
+  !((place === "path" && (edge === "empty" || edge === "blanks")) || (place === "header" && ["unicode", "blanks", "empty", "names"].includes(edge)));
 
 function edgeCases(full) {
   const made = [];
-  for (const [edge, text] of Object.entries(EDGES)) {
-    let changed = false;
+  for (const [edge, change] of Object.entries(EDGES)) {
+    let differs = false;
     const cases = full.map((slot) => {
       if (!takes(slot.in, edge)) return slot;
       // A slash in a path value is refused: it would reach another path.
-      const put = slot.in === "path" ? text.replaceAll("/", ",") : text;
+      const put = slot.in === "path" ? { ...change, text: change.text?.replaceAll("/", ",") } : change;
       const values = slot.candidates.map((value) => swapped(value, put));
       if (JSON.stringify(values) === JSON.stringify(slot.candidates)) return slot;
-      changed = true;
+      differs = true;
       return { ...slot, candidates: [...values, ...slot.candidates] };
     });
-    if (changed) made.push({ name: edge, slots: cases });
+    if (differs) made.push({ name: edge, slots: cases });
   }
   return made;
 }
 
+/** The full case with other alternatives of its schemas, and with nulls: those that differ. */
+function variants(parameters, body, type, full) {
+  const seen = new Set([JSON.stringify(full.map((slot) => slot.candidates[0]))]);
+  const made = Object.keys(WAYS).map((way) => ({ name: way, slots: slots(parameters, body, type, { requiredOnly: false, way }) }));
+  return made.filter((one) => {
+    const key = JSON.stringify(one.slots.map((slot) => slot.candidates[0]));
+    return !seen.has(key) && seen.add(key);
+  });
+}
+
 function casesOf(parameters, body) {
   const types = Object.keys(body.content ?? {});
-  const full = slots(parameters, body, types[0], false);
+  const full = slots(parameters, body, types[0], { requiredOnly: false });
+  const others = types.slice(1);
   return [
-    { name: "required", slots: slots(parameters, body, types[0], true) },
+    { name: "required", slots: slots(parameters, body, types[0], { requiredOnly: true }) },
     { name: "every", slots: full },
-    ...types.slice(1).map((type) => ({ name: `as ${type}`, slots: slots(parameters, body, type, false) })),
+    ...others.map((type) => ({ name: `as ${type}`, slots: slots(parameters, body, type, { requiredOnly: false }) })),
     ...edgeCases(full),
+    ...(types.length > 0 || parameters.length > 0 ? variants(parameters, body, types[0], full) : []),
   ];
 }
 
