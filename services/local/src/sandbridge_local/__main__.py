@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 
+from sandbridge_kit.errors import SandbridgeError
 from sandbridge_local.api_keys import api_keys
 from sandbridge_local.arguments import parser
 from sandbridge_local.settings import OPTIONS, Settings, SettingsError, settings_from
@@ -32,6 +33,9 @@ def main(argv: list[str] | None = None) -> int:
     except SettingsError as error:
         print(f"sandbridge: {error}", file=sys.stderr)
         return 2
+    except SandbridgeError as error:
+        print(f"sandbridge: {error.failure.message} {error.failure.advice}", file=sys.stderr)
+        return 1
     except BrokenPipeError:
         # Whoever read the output has seen enough; what is still buffered has nowhere to go.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -6,16 +6,17 @@ import contextlib
 import os
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
 from sandbridge_docsearch.catalogue import Catalogue
 from sandbridge_docsearch.service import CatalogueSearch
-from sandbridge_kit.ports.runner import MIB
+from sandbridge_kit.errors import Code, SandbridgeError, fail
+from sandbridge_kit.ports.runner import MIB, RunLimits
 from sandbridge_local.apis import LoadedApi
-from sandbridge_local.settings import Settings, SettingsError
+from sandbridge_local.settings import SandboxSettings, Settings, SettingsError
 from sandbridge_openapi.model import Document
 from sandbridge_orchestrator.adapters.admission import Slots
 from sandbridge_orchestrator.adapters.audit import JsonAudit
@@ -28,6 +29,7 @@ from sandbridge_orchestrator.core.catalogue import Api
 from sandbridge_orchestrator.core.limits import Limits
 from sandbridge_orchestrator.edge.introduction import ApiSummary, Introduction, StatedLimits
 from sandbridge_orchestrator.service import Orchestrator
+from sandbridge_runner.engines.base import Engine
 from sandbridge_runner.engines.deno import DenoEngine
 from sandbridge_runner.service import PoolRunner
 
@@ -60,7 +62,7 @@ class Product:
 async def composed(
     settings: Settings, keys: Mapping[str, str], apis: tuple[LoadedApi, ...], audit: TextIO
 ) -> AsyncIterator[Product]:
-    """Start everything behind the transports; leaving stops it, sandboxes first."""
+    """Start everything behind the transports; leaving stops it, sandboxes first. Raises `sandbox_lost`."""
     limits = limits_of(settings)
     sandbox = settings.sandbox
     async with contextlib.AsyncExitStack() as stack:
@@ -68,9 +70,7 @@ async def composed(
         stack.callback(results.close)
         sender = Sender(limits)
         stack.push_async_callback(sender.close)
-        runner = await stack.enter_async_context(
-            PoolRunner(DenoEngine(), slots=sandbox.concurrency, spares=sandbox.pool_size, ceilings=limits.run)
-        )
+        runner = await stack.enter_async_context(started(DenoEngine, sandbox, limits.run))
         orchestrator = Orchestrator(
             runner=runner,
             docs=CatalogueSearch(Catalogue.build({api.name: api.document for api in apis})),
@@ -86,6 +86,31 @@ async def composed(
             execute_enabled=not settings.execute_disabled,
         )
         yield Product(orchestrator, runner, introduction_of(apis, limits))
+
+
+@contextlib.asynccontextmanager
+async def started(
+    engine: Callable[[], Engine], sandbox: SandboxSettings, ceilings: RunLimits
+) -> AsyncIterator[PoolRunner]:
+    """Start sandboxes of an engine; leaving stops them. Raises `sandbox_lost` with the engine's own reason."""
+    try:
+        runner = PoolRunner(engine(), slots=sandbox.concurrency, spares=sandbox.pool_size, ceilings=ceilings)
+        await runner.start()
+    except (OSError, SandbridgeError) as error:
+        raise fail(
+            Code.SANDBOX_LOST,
+            f"Sandboxes do not start here: {start_trouble(error)}.",
+            hint="`sandbridge doctor` says what works on this machine and what is missing.",
+        ) from None
+    try:
+        yield runner
+    finally:
+        await runner.stop()
+
+
+def start_trouble(error: Exception) -> str:
+    """Return why an engine did not start, in its own words."""
+    return error.failure.message if isinstance(error, SandbridgeError) else str(error)
 
 
 def limits_of(settings: Settings) -> Limits:

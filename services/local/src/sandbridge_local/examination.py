@@ -10,7 +10,9 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from sandbridge_kit.errors import SandbridgeError
 from sandbridge_kit.ports.runner import Failed, Finished, Start
+from sandbridge_local.composition import start_trouble
 from sandbridge_runner.engines.deno import DenoEngine, layers
 from sandbridge_runner.service import PoolRunner
 
@@ -56,6 +58,6 @@ async def _trial() -> str | None:
             async for event in run.events():
                 if isinstance(event, Finished) and isinstance(event.outcome, Failed):
                     return event.outcome.failure.message
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
+    except (OSError, SandbridgeError) as error:
+        return start_trouble(error)
     return None

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sandbridge_kit.errors import Failure, SandbridgeError
+from sandbridge_kit.errors import SandbridgeError
 from sandbridge_kit.identity import LOCAL_CALLER
 from sandbridge_kit.telemetry import set_up_logs
 from sandbridge_local.apis import LoadedApi
@@ -62,13 +62,13 @@ async def run_script(
         # One run needs one sandbox: more spares would only be started to be thrown away.
         sandbox = settings.sandbox.model_copy(update={"pool_size": 1, "concurrency": 1})
         alone = settings.model_copy(update={"sandbox": sandbox})
-        async with composed(alone, keys, apis, audit) as product:
-            try:
+        try:
+            async with composed(alone, keys, apis, audit) as product:
                 outcome = await product.orchestrator.execute(
                     LOCAL_CALLER, ExecuteRequest(code=code, dry_run=dry_run), transport="cli"
                 )
-            except SandbridgeError as error:
-                return _failed(error.failure)
+        except SandbridgeError as error:
+            return Printed(False, error_structure(error.failure, None))
     return _printed(outcome)
 
 
@@ -77,7 +77,3 @@ def _printed(outcome: RunOutcome) -> Printed:
         return Printed(True, structured(outcome))
     failure = held_failure(outcome) if isinstance(outcome, RunHeld) else outcome.failure
     return Printed(False, error_structure(failure, outcome.report))
-
-
-def _failed(failure: Failure) -> Printed:
-    return Printed(False, error_structure(failure, None))

@@ -13,7 +13,7 @@ import socket
 import sys
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
-from typing import Any, TextIO
+from typing import Any, NoReturn, TextIO
 
 import uvicorn
 from mcp.server.lowlevel import Server
@@ -34,8 +34,8 @@ _BACKLOG = 128
 log = logging.getLogger("sandbridge")
 
 
-def serve_until_stopped(settings: Settings, keys: Mapping[str, str], apis: tuple[LoadedApi, ...]) -> int:
-    """Serve; return the exit code, or leave the process for good where a reader of standard input still waits."""
+def serve_until_stopped(settings: Settings, keys: Mapping[str, str], apis: tuple[LoadedApi, ...]) -> NoReturn:
+    """Serve, then end the process. Raises SettingsError or SandbridgeError before anything is served."""
     set_up_logs(sys.stderr)
     with audit_stream(settings.audit_file) as audit:
         loop = asyncio.new_event_loop()

@@ -5,27 +5,21 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import sys
 
 from sandbridge_docsearch.catalogue import Catalogue
 from sandbridge_docsearch.service import CatalogueSearch
-from sandbridge_kit.errors import SandbridgeError
 from sandbridge_kit.ports.docs import SearchRequest
 from sandbridge_local.apis import load_apis
 from sandbridge_local.settings import Settings, SettingsError
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Print the answer; 1 where it was refused."""
+    """Print the answer; raises SandbridgeError where it is refused."""
     if not 1 <= options.limit <= 20:
         raise SettingsError(f"--limit is {options.limit}; use 1 to 20.")
     apis = load_apis(settings, need_base_url=False)
     docs = CatalogueSearch(Catalogue.build({api.name: api.document for api in apis}))
-    try:
-        answer = asyncio.run(docs.search(SearchRequest(options.query, limit=options.limit)))
-    except SandbridgeError as error:
-        print(f"sandbridge: {error.failure.message}", file=sys.stderr)
-        return 1
+    answer = asyncio.run(docs.search(SearchRequest(options.query, limit=options.limit)))
     if options.json:
         # As compact as on the wire, where its size is bounded.
         print(json.dumps(answer.structured, ensure_ascii=False, separators=(",", ":")))

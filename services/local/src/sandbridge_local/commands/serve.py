@@ -14,4 +14,4 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     """Serve until the client or a signal ends it; raises SettingsError for what may not be served."""
     if (reason := refusal(settings)) is not None:
         raise SettingsError(reason)
-    return serve_until_stopped(settings, options.keys, load_apis(settings, keys=options.keys))
+    serve_until_stopped(settings, options.keys, load_apis(settings, keys=options.keys))
