@@ -1,4 +1,4 @@
-"""What starts the product says why it cannot, in words that help."""
+"""Starting the product: what it answers to, and why it does not start, in words that help."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pytest
 from sandbridge_kit.errors import Code, SandbridgeError, fail
 from sandbridge_kit.ports.runner import RunLimits
 from sandbridge_local.composition import started
+from sandbridge_local.serving import own_addresses
 from sandbridge_local.settings import SandboxSettings
 from sandbridge_runner.engines.base import Guest
 
@@ -38,3 +39,14 @@ async def test_an_engine_that_does_not_start_is_one_error_with_its_reason_and_wh
     failure = caught.value.failure
     assert (failure.code, failure.message) == (Code.SANDBOX_LOST, "Sandboxes do not start here: install setpriv.")
     assert "sandbridge doctor" in failure.hint
+
+
+@pytest.mark.parametrize(
+    ("host", "first"),
+    [("127.0.0.1", "127.0.0.1:80"), ("127.0.0.2", "127.0.0.2:80"), ("::1", "[::1]:80"), ("localhost", "localhost:80")],
+)
+def test_a_server_answers_to_the_address_it_listens_on_and_to_the_usual_names(host: str, first: str) -> None:
+    hosts = own_addresses(host, 80)
+
+    assert hosts[0] == first
+    assert sorted(hosts) == sorted({first, "127.0.0.1:80", "localhost:80", "[::1]:80"})

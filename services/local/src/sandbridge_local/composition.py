@@ -40,16 +40,13 @@ class Product:
 
     orchestrator: Orchestrator
     runner: PoolRunner
-    told: Introduction
-
-    def introduction(self) -> Introduction:
-        """Return what clients are told at first contact."""
-        return self.told
+    introduction: Introduction
+    """What clients are told at first contact."""
 
     @property
     def title(self) -> str:
         """The APIs' titles, in one line."""
-        return ", ".join(" ".join(api.title.split()) for api in self.told.apis)[:100]
+        return ", ".join(" ".join(api.title.split()) for api in self.introduction.apis)[:100]
 
     @property
     def ready(self) -> bool:

@@ -74,7 +74,7 @@ async def _serve(settings: Settings, keys: Mapping[str, str], apis: tuple[Loaded
 async def _transport(settings: Settings, product: Product) -> None:
     server = build_server(
         product.orchestrator,
-        product.introduction,
+        lambda: product.introduction,
         identity=Identity(
             "sandbridge",
             settings.display_name or product.title,
@@ -95,10 +95,10 @@ async def _transport(settings: Settings, product: Product) -> None:
 async def _serve_http(settings: Settings, product: Product, server: Server[Any]) -> None:
     listener = _listen(settings.host, settings.port)
     port = listener.getsockname()[1]
-    hosts = [f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}"]
+    hosts = own_addresses(settings.host, port)
     app = loopback_app(
         server,
-        product.introduction,
+        lambda: product.introduction,
         ready=lambda: product.ready,
         hosts=hosts,
         origins=[f"http://{host}" for host in hosts],
@@ -106,9 +106,14 @@ async def _serve_http(settings: Settings, product: Product, server: Server[Any])
     config = uvicorn.Config(
         app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=1, lifespan="on"
     )
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    print(f"sandbridge: serving http://{host}:{port}/mcp", file=sys.stderr, flush=True)
+    print(f"sandbridge: serving http://{hosts[0]}/mcp", file=sys.stderr, flush=True)
     await _Uvicorn(config).serve(sockets=[listener])
+
+
+def own_addresses(host: str, port: int) -> list[str]:
+    """Return the `Host` headers that mean this server, that of the address it listens on first."""
+    bound = f"[{host}]" if ":" in host else host
+    return [f"{one}:{port}" for one in dict.fromkeys((bound, "127.0.0.1", "localhost", "[::1]"))]
 
 
 class _Uvicorn(uvicorn.Server):
@@ -149,7 +154,7 @@ def _say_what_is_served(settings: Settings, keys: Mapping[str, str], apis: tuple
             print(f"sandbridge: {api.name}: its document asks for no key; it is sent in the {place}", file=sys.stderr)
         if api.document.skipped:
             print(
-                f"sandbridge: {api.name}: {len(api.document.skipped)} operations skipped; `sandbridge check` says why",
+                f"sandbridge: {api.name}: operations skipped: {len(api.document.skipped)}; `sandbridge check` says why",
                 file=sys.stderr,
             )
     if settings.transport == "http":
