@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote, unquote_plus
 
@@ -133,14 +133,14 @@ class OperationDecoder:
         pairs = [(unquote_plus(key), value) for key, _, value in (pair.partition("=") for pair in text.split("&"))]
         encoding, stated = _encoding(media, name), _encoding_style(media, name)
         if encoding is not None and stated is None and "contentType" in encoding and is_nested(intended):
-            value = dict(pairs).get(name, ABSENT)
-            return value if value is ABSENT else json.loads(unquote_plus(value))
+            raw = dict(pairs).get(name)
+            return ABSENT if raw is None else json.loads(unquote_plus(raw))
         schema = member(media, name)
         style = get_style_and_explode(stated, default_location="query")[0] if stated is not None else "form"
         if style == "deepObject" or is_nested(intended) or schema is None:
             return _from_qs(text, name)
         try:
-            value = self._decoder.style(stated or _FORM, schema, name, ImmutableMultiDict(pairs))
+            value = self._decoder.style(stated or _FORM, schema, name, _located(stated or _FORM, pairs))
         except KeyError:
             return ABSENT
         except _UNABLE:
@@ -161,7 +161,7 @@ class OperationDecoder:
 
     def _location(self, place: str, name: str, parameter: SchemaPath, received: Received) -> Mapping[str, Any]:
         if place == "query":
-            return ImmutableMultiDict(received.query)
+            return _located(parameter, received.query)
         if place == "header":
             value = received.http.headers.get(name)
             return {} if value is None else {name: value}
@@ -173,6 +173,12 @@ class OperationDecoder:
         style, explode = get_style_and_explode(parameter)
         mark = {"label": ".", "matrix": ";"}.get(style, "")
         return {mark + key + ("*" if mark and explode else ""): value for key, value in found.named.items()}
+
+
+def _located(place: SchemaPath, pairs: Iterable[tuple[str, str]]) -> ImmutableMultiDict[str, str]:
+    # openapi-core looks for a space as %20 but for a pipe as itself, which no URL may hold (RFC 3986 section 2).
+    piped = get_style_and_explode(place)[0] == "pipeDelimited"
+    return ImmutableMultiDict([(name, value.replace("%7C", "|") if piped else value) for name, value in pairs])
 
 
 def member(media: SchemaPath, name: str) -> SchemaPath | None:
@@ -206,7 +212,7 @@ def _encoding_style(media: SchemaPath, name: str) -> SchemaPath | None:
 
 
 def _content(parameter: SchemaPath, text: str) -> Any:
-    media = next(iter(dict((parameter / "content").items())))
+    media = str(next(iter(dict((parameter / "content").items()))))
     return json.loads(text) if media.split(";")[0].endswith(("/json", "+json")) else text
 
 

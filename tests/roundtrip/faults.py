@@ -14,7 +14,7 @@ from trip import Report, Trip, build
 from sandbridge_openapi.arguments import Request
 from sandbridge_openapi.document import load
 
-DOCUMENT = Path(__file__).with_name("faults.yaml")
+DOCUMENT = Path(__file__).with_name("documents") / "faults-3.0.yaml"
 FORM = "as application/x-www-form-urlencoded"
 MULTIPART = "as multipart/form-data"
 

@@ -25,8 +25,10 @@ const FREE_NAME = /^property([12])$/;
 const EDGES = {
   unicode: { text: "éß日本€😀" },
   reserved: { text: "a&=+?#" },
-  delimiters: { text: "%/:;@~" },
+  delimiters: { text: "%/:;,@" },
+  marks: { text: "|~[]{}" },
   blanks: { text: 'a "b\' ' },
+  dots: { text: "a.b.-_" },
   empty: { text: "" },
   large: { number: 2_000_000_003 },
   negative: { number: -7 },

@@ -24,7 +24,7 @@ from faults import FAULTS, escaped
 from trip import Report, travel
 
 SHARED = ROOT / ".." / "shared" / "specs"
-OWN = ROOT / "tests" / "data"
+OWN = (ROOT / "tests" / "data", Path(__file__).with_name("documents"))
 QUICK = ("parameters-extreme-3.0.json", "circular-schema-3.0.json", "train-travel-3.1.json", "notion.json")
 SHOWN = 20
 
@@ -33,13 +33,14 @@ def documents(named: list[str], *, quick: bool) -> list[Path]:
     """Return the documents to send, the largest first."""
     if named:
         return [Path(name) for name in named]
-    own = [path for path in OWN.iterdir() if re.search(r"-[23]\.[012]\.(json|yaml)$", path.name)]
+    own = [path for folder in OWN for path in folder.iterdir() if re.search(r"-[23]\.[012]\.(json|yaml)$", path.name)]
     if not SHARED.is_dir():
         return own
     shared = [path for path in SHARED.iterdir() if path.suffix in (".json", ".yaml")]
     if quick:
         return own + [path for path in shared if path.name in QUICK]
-    return sorted(shared, key=lambda path: -path.stat().st_size)
+    alone = [path for path in own if path.name not in {one.name for one in shared}]
+    return sorted(shared + alone, key=lambda path: -path.stat().st_size)
 
 
 def main(words: list[str]) -> int:

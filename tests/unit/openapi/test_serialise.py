@@ -228,7 +228,7 @@ def test_a_parameter_described_by_content_is_sent_in_its_media_type(
         (True, False, "true"),
         (10, False, "10"),
         ("", False, ""),
-        (["a", "b,c", 1], False, "a,b,c,1"),
+        (["a", "b c", 1], False, "a,b c,1"),
         ({"R": 100, "G": 200}, False, "R,100,G,200"),
         ({"R": 100, "G": 200}, True, "R=100,G=200"),
         ([None, "a"], False, "a"),
@@ -244,6 +244,13 @@ def test_a_header_value_is_simple_and_not_percent_encoded(value: Any, explode: b
 def test_a_header_value_that_a_header_cannot_carry_is_refused(value: Any) -> None:
     with pytest.raises(Unserialisable, match="visible ASCII"):
         serialise.header(parameter("header", "simple", False), value)
+
+
+@pytest.mark.parametrize("explode", [True, False], ids=["explode", "joined"])
+@pytest.mark.parametrize("value", [["a", "b,c"], {"R": "1,2"}, {"R,G": 1}, [{"a": 1, "b": 2}]])
+def test_a_comma_inside_an_item_of_a_header_is_refused(explode: bool, value: Any) -> None:
+    with pytest.raises(Unserialisable, match="separates the items of this header"):
+        serialise.header(parameter("header", "simple", explode), value)
 
 
 @pytest.mark.parametrize(

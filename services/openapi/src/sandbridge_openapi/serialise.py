@@ -7,7 +7,8 @@ Where OpenAPI leaves a case open:
 - `deepObject` nests: `{a: {gte: 1}, b: ["x"]}` is `name[a][gte]=1&name[b][]=x`, a list of objects counts its items,
   a list at the top is `name[]=x`, a scalar is `name=x`;
 - an object or list inside a `form`, `simple`, `label` or `matrix` value is compact JSON text;
-- a space, pipe or tab cannot be told from the delimiter of its style, so an item that contains it is refused.
+- a space, pipe or tab cannot be told from the delimiter of its style, nor a comma from that of a header's list, where
+  nothing is percent-encoded, so an item that contains it is refused.
 """
 
 from __future__ import annotations
@@ -222,10 +223,16 @@ def _simple(value: Json, explode: bool, safe: str, separator: str) -> str:
 
 def _plain(value: Json, explode: bool) -> str:
     if isinstance(value, Mapping) and explode:
-        return ",".join(f"{member}={_text(item)}" for member, item in _members(value))
+        return ",".join(f"{_whole(member)}={_whole(_text(item))}" for member, item in _members(value))
     if isinstance(value, Mapping | list):
-        return ",".join(_text(item) for item in _flat(value))
+        return ",".join(_whole(_text(item)) for item in _flat(value))
     return scalar(value)
+
+
+def _whole(item: str) -> str:
+    if "," in item:
+        raise Unserialisable("an item contains ',', which separates the items of this header")
+    return item
 
 
 def _matrix(parameter: Parameter, name: str, value: Json, safe: str) -> Iterator[tuple[str, str]]:
