@@ -14,12 +14,14 @@ from sandbridge_docsearch.core.ranking import BLEND, Blend, rank
 
 CHOICES: Mapping[str, tuple[float, ...]] = {
     "exact": (0.15, 0.45),
-    "pair": (0.3, 0.9),
+    "pair": (0.25, 0.8),
     "clause": (0.0, 0.2, 0.8),
     "synonym": (0.15, 0.6),
     "guess": (0.25, 1.0),
     "verb": (0.0, 0.3),
     "title": (0.0, 0.2, 0.8),
+    "resource": (0.0, 0.1, 0.4),
+    "action": (0.25, 1.0),
 }
 """For each constant the values tried beside the one in use; the others stay."""
 

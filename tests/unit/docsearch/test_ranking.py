@@ -88,11 +88,34 @@ def test_an_operation_that_answers_one_clause_gains_over_one_that_shares_a_word_
     assert apart[0] / apart[1] > together[0] / together[1]
 
 
+def test_what_answers_a_short_clause_is_not_lost_behind_near_misses_of_a_long_one() -> None:
+    near = [an_entry(f"Sales report {number}") for number in range(2)]
+    entries = [an_entry("Daily sales report of a region"), an_entry("Ping a device"), *near]
+    index = Index.build([*entries, *([an_entry("Ping"), an_entry("Device")] * 3)], WEIGHTS)
+
+    scores = score(index, clauses_of(index, "daily sales report of every region, ping device"))
+
+    assert sorted(range(4), key=lambda entry: -scores[entry]) == [0, 1, 2, 3]
+
+
 def test_an_operation_whose_title_the_question_covers_comes_first() -> None:
     passages = {"summary": [["report", "daily", "sales"]]}
     entries = [Entry(passages, title=["report", "daily", "sales"]), Entry(passages, title=["report"])]
 
     assert found(entries, "report") == [1, 0]
+
+
+def test_an_operation_whose_resource_the_question_names_gains() -> None:
+    passages = {"summary": [["orders", "report"], ["rows"]]}
+    entries = [Entry(passages, title=[], resource=["report", "rows"]), Entry(passages, title=[], resource=["orders"])]
+
+    assert found(entries, "orders report") == [1, 0]
+
+
+def test_what_a_question_is_about_counts_more_than_its_verb() -> None:
+    entries = [an_entry("List the labels"), an_entry("Invoices of a year"), an_entry("Label"), an_entry("Year")]
+
+    assert found(entries, "list invoices")[0] == 1
 
 
 @pytest.mark.parametrize(

@@ -106,6 +106,7 @@ def entry_of(operation: Operation, seen: SchemaWords, api: Sequence[str]) -> Ent
     return Entry(
         passages=_passages(operation, seen, api),
         title=[word for word in title if word not in STOP_WORDS][:_TITLE_WORDS],
+        resource=_resource_words(operation.path),
         prior=(1 - _DEPTH_PENALTY * depth) * (_DEPRECATED if operation.deprecated else 1.0),
         method=operation.method,
     )
@@ -144,6 +145,11 @@ def _answer_names(response: Response, seen: SchemaWords) -> tuple[str, ...]:
 
 def _fixed_parts(path: str) -> list[str]:
     return [part for part in path.split("?", 1)[0].split("/") if part and "{" not in part]
+
+
+def _resource_words(path: str) -> list[str]:
+    last = _fixed_parts(path)[-1:]
+    return [word for part in last for word in words(part.removesuffix(".json").removesuffix(".xml"))]
 
 
 def group_of(operation: Operation) -> str:

@@ -12,7 +12,7 @@ import math
 from array import array
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sandbridge_docsearch.core.words import STOP_WORDS, stem
@@ -31,6 +31,8 @@ class Entry:
     """Field → passages → words. Words of different passages are never neighbours."""
     title: Sequence[str]
     """The words that name the entry; a question that covers them all asks for this entry."""
+    resource: Sequence[str] = ()
+    """The words for what the entry works on."""
     prior: float = 1.0
     """What the score is multiplied with, whatever the question."""
     method: str = ""
@@ -68,6 +70,8 @@ class Index:
     pairs: Postings
     titles: Postings
     """For each entry the stems of its title and the share of the title's rarity that each has."""
+    resources: Postings
+    """The same for the entry's resource."""
     priors: array[float]
     methods: tuple[str, ...]
     sorted_words: tuple[str, ...]
@@ -92,6 +96,11 @@ class Index:
         key = first << 32 | second
         at = bisect_left(self.pair_keys, key)
         return at if at < len(self.pair_keys) and self.pair_keys[at] == key else -1
+
+    def named(self, entry: int, stems: Container[int]) -> bool:
+        """Tell whether these lists hold every stem of the entry's resource."""
+        first, end = self.resources.starts[entry], self.resources.starts[entry + 1]
+        return first < end and all(root in stems for root in self.resources.entries[first:end])
 
     def starting_with(self, beginning: str, most: int) -> list[str]:
         """Return up to `most` words that begin so, in alphabetical order."""
@@ -123,6 +132,7 @@ class _Builder:
         self.skipped: set[int] = set()
         self.entries: list[list[tuple[str, array[int]]]] = []
         self.titles: list[array[int]] = []
+        self.resources: list[array[int]] = []
         self.priors = array("f")
         self.methods: list[str] = []
         self.totals: dict[str, int] = defaultdict(int)
@@ -130,6 +140,7 @@ class _Builder:
     def add(self, entry: Entry) -> None:
         passages: list[tuple[str, array[int]]] = []
         self.titles.append(array("I", [self._number(word) for word in entry.title]))
+        self.resources.append(array("I", [self._number(word) for word in entry.resource]))
         self.priors.append(entry.prior)
         self.methods.append(entry.method)
         for field, texts in entry.passages.items():
@@ -177,17 +188,18 @@ class _Builder:
             terms=_joined(terms, words_packed),
             pair_keys=array("Q", [stem_at[key >> 32] << 32 | stem_at[key & _LOW] for key in pair_at]),
             pairs=pairs,
-            titles=self._titles(terms, stem_at),
+            titles=self._names(self.titles, terms, stem_at),
+            resources=self._names(self.resources, terms, stem_at),
             priors=self.priors,
             methods=tuple(self.methods),
             sorted_words=tuple(sorted(vocabulary)),
             sorted_reversed=tuple(sorted(word[::-1] for word in vocabulary)),
         )
 
-    def _titles(self, terms: Postings, stem_at: Mapping[int, int]) -> Postings:
+    def _names(self, names: Iterable[array[int]], terms: Postings, stem_at: Mapping[int, int]) -> Postings:
         starts, stems, shares = array("I", [0]), array("I"), array("f")
-        for title in self.titles:
-            roots = dict.fromkeys(stem_at[self.stem_of[n]] for n in title if self.stem_of[n] in stem_at)
+        for name in names:
+            roots = dict.fromkeys(stem_at[self.stem_of[n]] for n in name if self.stem_of[n] in stem_at)
             rarities = [_rarity(len(self.entries), terms.length(root)) for root in roots]
             stems.extend(roots)
             shares.extend(rarity / sum(rarities) for rarity in rarities)

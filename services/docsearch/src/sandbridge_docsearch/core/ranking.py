@@ -30,7 +30,7 @@ class Blend:
 
     exact: float = 0.3
     """The word in the form that was asked."""
-    pair: float = 0.6
+    pair: float = 0.5
     """Two neighbouring words."""
     clause: float = 0.4
     """The clause that an entry answers best."""
@@ -43,6 +43,10 @@ class Blend:
     """What the score gains when the question's verb means the entry's method."""
     title: float = 0.4
     """What the score gains when the question covers the whole title."""
+    resource: float = 0.2
+    """What the score gains when the question names the entry's resource."""
+    action: float = 0.5
+    """What the weight of a verb is multiplied with when a method may stand for it: many entries do not say it."""
 
 
 BLEND = Blend()
@@ -83,8 +87,10 @@ def rank(index: Index, query: str, visible: Container[int], most: int, blend: Bl
     hits = []
     for entry in pool:
         covered = sum(share for root, share in index.titles.list(entry) if root in stems)
-        verb = 1 + blend.verb * (index.methods[entry] in methods)
-        hits.append(Hit(entry, scores[entry] * index.priors[entry] * verb * (1 + blend.title * covered)))
+        gains = 1 + blend.verb * (index.methods[entry] in methods)
+        gains *= 1 + blend.title * covered
+        gains *= 1 + blend.resource * index.named(entry, stems)
+        hits.append(Hit(entry, scores[entry] * index.priors[entry] * gains))
     hits.sort(key=lambda hit: (-hit.score, hit.entry))
     return hits[:most], len(scores)
 
@@ -169,8 +175,9 @@ def _terms(index: Index, clauses: Sequence[Sequence[str]], blend: Blend) -> dict
             exact, _ = index.vocabulary.get(word, (-1, -1))
             if root >= 0:
                 sole = word in index.vocabulary and exact < 0
-                want(root, 1.0 + blend.exact if sole else 1.0)
-                want(exact, blend.exact)
+                weight = blend.action if word in METHODS_OF_VERB else 1.0
+                want(root, weight * (1.0 + blend.exact if sole else 1.0))
+                want(exact, weight * blend.exact)
                 if previous >= 0:
                     want(index.pair(previous, root), blend.pair, pair=True)
             else:
