@@ -21,6 +21,9 @@ _NEED_KEYS = frozenset({"serve", "run"})
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; 0 ok, 1 failed, 2 usage."""
+    if sys.platform == "win32":
+        print("sandbridge: Windows is not supported; run it inside WSL.", file=sys.stderr)
+        return 2
     options = parser(version("sandbridge-local")).parse_args(argv)
     try:
         settings = None if options.command == "doctor" else _settings(options, os.environ)
