@@ -13,7 +13,7 @@ from sandbridge_docsearch.catalogue import Catalogue
 from sandbridge_docsearch.core.ranking import BLEND, Blend, rank
 
 CHOICES: Mapping[str, tuple[float, ...]] = {
-    "exact": (0.15, 0.45),
+    "exact": (0.1, 0.4),
     "pair": (0.25, 0.8),
     "clause": (0.0, 0.2, 0.8),
     "synonym": (0.15, 0.6),

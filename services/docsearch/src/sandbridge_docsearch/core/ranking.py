@@ -28,7 +28,7 @@ LONGEST_QUERY = 1_000
 class Blend:
     """How much each sign counts beside the stem of a word, which counts 1."""
 
-    exact: float = 0.3
+    exact: float = 0.2
     """The word in the form that was asked."""
     pair: float = 0.5
     """Two neighbouring words."""
