@@ -52,7 +52,8 @@ protos: setup ## protos/sandbridge/**.proto into protos/src
 docs: setup ## tables of the guide that come from the code
 	@$(BIN)/python docs/generate.py
 
-lock: setup ## re-resolve requirements/dev.txt and the npm lock from what they are made of
+lock: ## re-resolve requirements/dev.txt and the npm lock from what they are made of
+	@[ -x $(BIN)/uv ] || tools/setup # not always: setup refuses a lock that this is about to renew
 	@$(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-emit-find-links --universal \
 	  --python-version 3.11 --no-header requirements/dev.in -o requirements/dev.txt
 	@cd tools/npm && PATH="$(CURDIR)/$(BIN):$$PATH" npm install --package-lock-only --ignore-scripts --loglevel=error
