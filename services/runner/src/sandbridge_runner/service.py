@@ -267,7 +267,11 @@ class PooledRun:
             self._pipe.pause()
 
     def _died(self, ending: Ending, errors: str) -> None:
-        if not self._is_over:
+        if self._is_over:
+            return
+        if self._watched.is_exceeded:
+            self.end(verdict.memory_exceeded(self._limits.memory_bytes))
+        else:
             self.end(verdict.of_silent_end(ending.code, out_of_memory=ending.out_of_memory, errors=errors))
 
     def _timed_out(self) -> None:

@@ -11,12 +11,16 @@ from sandbridge_runner.engines.base import Guest
 
 @dataclass(eq=False, slots=True)
 class Watched:
-    """One guest under watch. `on_exceeded` runs in the watching thread, after the kill."""
+    """One guest under watch. `on_exceeded` runs in the watching thread, after the kill.
+
+    `is_exceeded` is set before the kill: the guest's death may be noticed elsewhere before `on_exceeded` has run.
+    """
 
     guest: Guest
     limit: int
     on_exceeded: Callable[[], None]
     peak: int = 0
+    is_exceeded: bool = False
 
 
 class MemoryWatch:
@@ -69,6 +73,7 @@ class MemoryWatch:
             return
         watched.peak = max(watched.peak, size)
         if size > watched.limit:
+            watched.is_exceeded = True
             watched.guest.kill()
             self._watched.discard(watched)
             watched.on_exceeded()
