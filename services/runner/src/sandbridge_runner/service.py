@@ -209,7 +209,8 @@ class PooledRun:
 
     def end(self, failure: Failure) -> None:
         """Finish the run with `failure` and kill the guest; without effect on a run that is over."""
-        self._finish(Finished(Failed(failure), self._peak()))
+        if not self._is_over:
+            self._finish(Finished(Failed(failure), self._peak()))
 
     def close(self) -> None:
         """Destroy the guest, whatever state it is in."""
