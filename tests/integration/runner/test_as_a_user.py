@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from sandbridge_runner.engines.confinement import is_reachable
-from sandbridge_runner.engines.deno import find_binary
+from sandbridge_runner.runtimes.deno import find_binary
 
 PROCESS = Path(__file__).with_name("user_process.py")
 USER = "65533"

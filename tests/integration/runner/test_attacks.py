@@ -14,8 +14,10 @@ import pytest
 from guests import Execute, a_start, run_on
 
 from sandbridge_kit.errors import Code
-from sandbridge_runner.engines.deno import DenoEngine, find_binary, guest_source
-from sandbridge_runner.engines.imports import NODE_MODULES
+from sandbridge_runner.engines.deno import DenoEngine
+from sandbridge_runner.runtimes.deno import find_binary
+from sandbridge_runner.runtimes.guest import module
+from sandbridge_runner.runtimes.imports import NODE_MODULES
 from sandbridge_runner.service import PoolRunner
 
 CLIMB = "const D = globalThis.Deno ?? (() => {}).constructor('return globalThis.Deno')() ?? {};"
@@ -195,7 +197,7 @@ async def test_polluted_prototypes_do_not_turn_a_failure_into_success(execute: E
 
 
 def test_the_guest_exports_nothing() -> None:
-    assert "\nexport " not in guest_source("x").replace('"export ', "")
+    assert "\nexport " not in module("deno", "x").replace('"export ', "")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import functools
-import hashlib
 import os
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import metadata, resources
 from pathlib import Path
 from typing import Literal
-
-from deno import find_deno_bin  # type: ignore[import-untyped]
 
 from sandbridge_kit.ports.runner import RunLimits
 from sandbridge_runner.engines import cgroup, confinement
 from sandbridge_runner.engines.base import Guest, Layer
-from sandbridge_runner.engines.imports import import_map
 from sandbridge_runner.engines.process import Launch, ProcessGuest
 from sandbridge_runner.engines.watchdog import Watchdog
+from sandbridge_runner.runtimes.deno import Deno
 
 STABLE_FOLDER = Path("/proc/self/cwd")
 """Where a guest finds its own module: stack traces show the path, and the real one is another in every server."""
@@ -31,29 +25,6 @@ HOME_PREFIX = "sandbridge-guests-"
 SWEEP_AGE_S = 60
 DISPOSE_ATTEMPTS = 100
 DeathWatch = Literal["signal", "watchdog"]
-
-FLAGS = (
-    "run",
-    "--quiet",
-    "--no-remote",
-    "--no-npm",
-    "--cached-only",
-    "--no-config",
-    "--no-lock",
-    "--no-prompt",
-    "--no-check",
-    "--no-code-cache",
-    "--node-modules-dir=none",
-    "--deny-read",
-    "--deny-write",
-    "--deny-net",
-    "--deny-env",
-    "--deny-sys",
-    "--deny-run",
-    "--deny-ffi",
-    "--deny-import",
-    "--v8-flags=--single-threaded",
-)
 
 
 class DenoEngine:
@@ -72,7 +43,7 @@ class DenoEngine:
         `use_groups`: bound memory by control groups. None takes them in version 2 only: joining a group of version 1
         makes each start three to five times as long.
         """
-        self._binary = binary or find_binary()
+        self._runtime = Deno(binary) if binary else Deno()
         self._parent = parent
         self._dies_by = dies_by
         self._use_groups = use_groups
@@ -86,10 +57,10 @@ class DenoEngine:
         self._spawned = 0
         self._watchdog: Watchdog | None = None
 
-    @functools.cached_property
+    @property
     def build(self) -> str:
-        """deno's size and time would not do: the version of its wheel and the digest of the guest."""
-        return f"deno-{_version()}+{hashlib.sha256(guest_source('').encode()).hexdigest()[:12]}"
+        """That of the runtime."""
+        return self._runtime.build
 
     def prepare(self) -> None:
         """Copy the guest to a directory of its own and find the confinement. Raises OSError."""
@@ -98,15 +69,13 @@ class DenoEngine:
         _sweep(home.parent)
         home.chmod(0o755)
         (home / "guests").mkdir()
-        script = home / "guest.mjs"
-        script.write_text(guest_source(self.build), encoding="utf-8")
-        script.chmod(0o444)
-        binary = self._binary if confinement.is_reachable(self._binary) else _adopt(self._binary, home)
-        imports = home / "imports.json"
-        imports.write_text(import_map(), encoding="utf-8")
-        imports.chmod(0o444)
-        module = str(STABLE_FOLDER / script.name if STABLE_FOLDER.exists() else script)
-        command = (str(binary), *FLAGS, f"--import-map={imports}", module)
+        for name, text in self._runtime.files().items():
+            (home / name).write_text(text, encoding="utf-8")
+            (home / name).chmod(0o444)
+        own = self._runtime.binary
+        binary = own if confinement.is_reachable(own) else _adopt(own, home)
+        folder = STABLE_FOLDER if STABLE_FOLDER.exists() else home
+        command = self._runtime.command(binary=str(binary), folder=str(folder), imports_folder=str(home))
         found = confinement.probe(allow_death_signal=self._dies_by == "signal")
         if os.geteuid() == 0 and not found.uids:
             raise PermissionError("guests never run as root: install setpriv (util-linux), or start as a user")
@@ -129,7 +98,7 @@ class DenoEngine:
             return ProcessGuest(
                 Launch(
                     self._confinement.wrap(self._command, uid=uid, doors=group.doors if group else ()),
-                    _environment(cache.path),
+                    self._runtime.environment(cache=str(cache.path)),
                     self._home,
                     self._confinement.depth,
                 ),
@@ -246,23 +215,6 @@ def layers() -> tuple[Layer, ...]:
     return (permissions, *confinement.probe().layers, memory)
 
 
-def guest_source(build: str) -> str:
-    """Return the guest as one module that exports nothing."""
-    folder = resources.files("sandbridge_runner") / "guest"
-    parts = sorted((part for part in folder.iterdir() if part.name.endswith(".js")), key=lambda part: part.name)
-    return f'const BUILD = "{build}";\n' + "\n".join(part.read_text(encoding="utf-8") for part in parts)
-
-
-def find_binary() -> Path:
-    """Return deno's own binary: that of its wheel, else the one on the path. Raises FileNotFoundError."""
-    with contextlib.suppress(FileNotFoundError):
-        return Path(find_deno_bin())
-    found = shutil.which("deno")
-    if found is None:
-        raise FileNotFoundError("deno is not here: install the Python package `deno`")
-    return Path(found)
-
-
 def _locked(home: Path) -> int:
     """Lock `home` for as long as this process lives; return the descriptor that holds the lock."""
     descriptor = os.open(home, os.O_RDONLY | os.O_CLOEXEC)
@@ -281,23 +233,6 @@ def _sweep(parent: Path) -> None:
             for folder in home.glob("guests/**/"):
                 folder.chmod(0o755)
             shutil.rmtree(home, ignore_errors=True)
-
-
-def _version() -> str:
-    return metadata.version("deno")
-
-
-def _environment(cache: Path) -> Mapping[str, str]:
-    return {
-        "HOME": "/nonexistent",
-        "DENO_DIR": str(cache),
-        "DENO_NO_PROMPT": "1",
-        "DENO_NO_UPDATE_CHECK": "1",
-        "NO_COLOR": "1",
-        "TZ": "UTC",
-        "LANG": "en_US.UTF-8",
-        "LC_ALL": "en_US.UTF-8",
-    }
 
 
 def _adopt(binary: Path, home: Path) -> Path:
