@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from sandbridge_kit.config import SandboxSettings
 from sandbridge_kit.errors import Code, SandbridgeError, fail
 from sandbridge_kit.ports.runner import RunLimits
 from sandbridge_local.composition import started
 from sandbridge_local.serving import own_addresses
-from sandbridge_local.settings import SandboxSettings
 from sandbridge_runner.engines.base import Guest
 
 

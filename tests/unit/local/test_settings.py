@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from sandbridge_kit.config import SettingsError
 from sandbridge_local.api_keys import api_keys
-from sandbridge_local.settings import Settings, SettingsError, settings_from
+from sandbridge_local.settings import Settings, settings_from
 from sandbridge_local.sources import api_arguments, named
 from sandbridge_local.validity import refusal
 

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 
+from sandbridge_kit.config import SettingsError
 from sandbridge_kit.errors import SandbridgeError
 from sandbridge_local.api_keys import api_keys
 from sandbridge_local.arguments import parser
-from sandbridge_local.settings import OPTIONS, Settings, SettingsError, settings_from
+from sandbridge_local.settings import OPTIONS, Settings, settings_from
 from sandbridge_local.sources import api_arguments
 
 _NEED_KEYS = frozenset({"serve", "run"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from sandbridge_local.settings import SettingsError
+from sandbridge_kit.config import SettingsError
 
 _MAX_KEY_BYTES = 16 * 1024
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import dataclass, replace
 
+from sandbridge_kit.config import ApiSettings, SettingsError
 from sandbridge_local.base_urls import base_url_of, host_port_of, is_private, origin_of
-from sandbridge_local.settings import ApiSettings, Settings, SettingsError
+from sandbridge_local.settings import Settings
 from sandbridge_local.sources import read_source
 from sandbridge_openapi.document import load
 from sandbridge_openapi.errors import DocumentError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from urllib.parse import SplitResult, urlsplit
 
-from sandbridge_local.settings import SettingsError
+from sandbridge_kit.config import SettingsError
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _FORM = "must be http(s)://host[:port][/path], without user, query or fragment"

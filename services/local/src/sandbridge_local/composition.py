@@ -13,10 +13,11 @@ from typing import TextIO
 
 from sandbridge_docsearch.catalogue import Catalogue
 from sandbridge_docsearch.service import CatalogueSearch
+from sandbridge_kit.config import SandboxSettings, SettingsError
 from sandbridge_kit.errors import Code, SandbridgeError, fail
 from sandbridge_kit.ports.runner import MIB, RunLimits
 from sandbridge_local.apis import LoadedApi
-from sandbridge_local.settings import SandboxSettings, Settings, SettingsError
+from sandbridge_local.settings import Settings
 from sandbridge_openapi.model import Document
 from sandbridge_orchestrator.adapters.admission import Slots
 from sandbridge_orchestrator.adapters.audit import JsonAudit

@@ -18,11 +18,12 @@ from typing import Any, NoReturn, TextIO
 import uvicorn
 from mcp.server.lowlevel import Server
 
+from sandbridge_kit.config import SettingsError
 from sandbridge_kit.identity import LOCAL_CALLER
 from sandbridge_kit.telemetry import set_up_logs
 from sandbridge_local.apis import LoadedApi
 from sandbridge_local.composition import Product, audit_stream, composed
-from sandbridge_local.settings import Settings, SettingsError
+from sandbridge_local.settings import Settings
 from sandbridge_orchestrator.edge.http import loopback_app
 from sandbridge_orchestrator.edge.server import Identity, build_server
 from sandbridge_orchestrator.edge.stdio import serve_stdio

@@ -11,8 +11,8 @@ from typing import Any
 
 import httpx2
 
+from sandbridge_kit.config import API_NAME, API_NAME_RULE, DocumentSettings, SettingsError
 from sandbridge_local.base_urls import base_url_of, host_port_of
-from sandbridge_local.settings import API_NAME, API_NAME_RULE, DocumentSettings, SettingsError
 
 MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
 _FETCH_TIMEOUT_S = 30.0

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from sandbridge_kit.config import DocumentSettings
 from sandbridge_local.apis import LoadedApi
-from sandbridge_local.settings import DocumentSettings
 
 Kind: TypeAlias = Literal["config", "deployment"]
 

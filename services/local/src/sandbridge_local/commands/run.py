@@ -7,10 +7,11 @@ import asyncio
 import sys
 from pathlib import Path
 
+from sandbridge_kit.config import SettingsError
 from sandbridge_local.apis import load_apis
 from sandbridge_local.output import print_json
 from sandbridge_local.running import run_script
-from sandbridge_local.settings import Settings, SettingsError
+from sandbridge_local.settings import Settings
 
 _MAX_SCRIPT_BYTES = 1024 * 1024
 

@@ -8,9 +8,10 @@ import json
 
 from sandbridge_docsearch.catalogue import Catalogue
 from sandbridge_docsearch.service import CatalogueSearch
+from sandbridge_kit.config import SettingsError
 from sandbridge_kit.ports.docs import SearchRequest
 from sandbridge_local.apis import load_apis
-from sandbridge_local.settings import Settings, SettingsError
+from sandbridge_local.settings import Settings
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:

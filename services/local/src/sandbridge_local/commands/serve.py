@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 
+from sandbridge_kit.config import SettingsError
 from sandbridge_local.apis import load_apis
 from sandbridge_local.serving import serve_until_stopped
-from sandbridge_local.settings import Settings, SettingsError
+from sandbridge_local.settings import Settings
 from sandbridge_local.validity import refusal
 
 
