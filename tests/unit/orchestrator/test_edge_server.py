@@ -262,3 +262,30 @@ async def test_what_is_not_kept_is_not_found(client: Client, uri: str) -> None:
             await client.read_resource(uri)
 
     assert caught.value.error.code == -32602
+
+
+async def test_a_list_of_prompts_is_empty_and_no_prompt_is_found(client: Client) -> None:
+    async with client:
+        listed = await client.list_prompts()
+        with pytest.raises(MCPError) as caught:
+            await client.get_prompt("nope")
+
+    assert (listed.prompts, caught.value.error.code, caught.value.error.message) == (
+        [],
+        -32602,
+        "There is no prompt 'nope'; this server has none.",
+    )
+
+
+@pytest.mark.parametrize("client", ["auto"], indirect=True)
+async def test_answers_that_may_be_kept_are_fresh_for_a_minute_and_for_one_client_only(client: Client) -> None:
+    async with client:
+        answers = [
+            await client.list_tools(),
+            await client.list_prompts(),
+            await client.list_resources(),
+            await client.list_resource_templates(),
+            await client.read_resource("sandbridge://results/h1"),
+        ]
+
+    assert [(one.ttl_ms, one.cache_scope) for one in answers] == [(60_000, "private")] * 5

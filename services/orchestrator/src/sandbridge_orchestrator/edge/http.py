@@ -13,6 +13,7 @@ from http import HTTPStatus
 from typing import Any
 
 from mcp.server.lowlevel import Server
+from mcp.server.streamable_http import EventStore
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
@@ -35,6 +36,8 @@ _ADVICE = {
 }
 """What to do about errors that the SDK answers without JSON."""
 _MCP_ACCEPT = "application/json, text/event-stream"
+_RETRY_MS = 500
+"""How long a client waits before it resumes a stream."""
 
 
 def loopback_app(
@@ -44,8 +47,13 @@ def loopback_app(
     ready: Callable[[], bool],
     hosts: Sequence[str],
     origins: Sequence[str],
+    events: EventStore | None = None,
 ) -> ASGIApp:
-    """Return the application. `hosts` and `origins` are the exact header values that are let in."""
+    """Return the application. `hosts` and `origins` are the exact header values that are let in.
+
+    `events` keeps what the streams of the handshake era carried, for clients that come back with a `Last-Event-ID`
+    (MCP 2025-11-25, transports, resumability); without it streams cannot be resumed.
+    """
 
     async def health(request: Request) -> Response:
         return JSONResponse({"status": "ok"})
@@ -58,6 +66,8 @@ def loopback_app(
 
     app = server.streamable_http_app(
         streamable_http_path="/mcp",
+        event_store=events,
+        retry_interval=_RETRY_MS,
         max_request_body_size=MAX_REQUEST_BYTES,
         # The guard below has checked Host and Origin already, with JSON errors.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),

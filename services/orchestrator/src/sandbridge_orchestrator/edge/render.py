@@ -117,13 +117,12 @@ def _returned(outcome: RunReturned) -> mcp_types.CallToolResult:
         # The script chose the name; as a JSON string it cannot pose as a sentence of ours.
         name = json.dumps(made.name, ensure_ascii=False)
         content.append(mcp_types.TextContent(text=f"File {name} ({made.mime}, {len(made.data):,} bytes)"))
-        content.append(mcp_types.EmbeddedResource(resource=contents(made.handle, made.mime, made.data)))
+        content.append(mcp_types.EmbeddedResource(resource=contents(RESULT_URI + made.handle, made.mime, made.data)))
     return mcp_types.CallToolResult(content=content, structured_content=body)
 
 
-def contents(handle: str, mime: str, data: bytes) -> mcp_types.TextResourceContents | mcp_types.BlobResourceContents:
-    """Return kept bytes as a resource: text where they are text, else base64."""
-    uri = RESULT_URI + handle
+def contents(uri: str, mime: str, data: bytes) -> mcp_types.TextResourceContents | mcp_types.BlobResourceContents:
+    """Return bytes as a resource: text where they are text, else base64."""
     if mime.startswith("text/") or mime == "application/json":
         try:
             return mcp_types.TextResourceContents(uri=uri, mime_type=mime, text=data.decode())

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal, Protocol, TypeAlias, TypeVar, get_args
 
 import anyio
 import mcp_types
-from mcp.server.caching import CacheHint
+from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
@@ -35,10 +35,13 @@ log = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 _INVALID_PARAMS = -32602
-_TOOLS_TTL_MS = 60_000
+_FRESH_FOR = CacheHint(ttl_ms=60_000, scope="private")
 _CLEAN_UP_S = 5
 
 Context: TypeAlias = ServerRequestContext[Any, Any]
+
+ToolHandler: TypeAlias = Callable[[Context, mcp_types.CallToolRequestParams], Awaitable[Any]]
+"""Answers one tool; it may raise SandbridgeError, and ValidationError for its arguments."""
 
 Progress: TypeAlias = Callable[[float, str], Awaitable[None]]
 """Called with how much is done (it only grows) and a short text."""
@@ -105,41 +108,23 @@ def build_server(
     async def list_tools(ctx: Context, params: mcp_types.PaginatedRequestParams | None) -> mcp_types.ListToolsResult:
         return mcp_types.ListToolsResult(tools=tools(introduction()))
 
-    async def search(ctx: Context, given: dict[str, Any]) -> mcp_types.CallToolResult:
-        asked = SearchInput.model_validate(given)
+    async def search(ctx: Context, params: mcp_types.CallToolRequestParams) -> mcp_types.CallToolResult:
+        asked = SearchInput.model_validate(params.arguments or {})
         request = SearchRequest(**asked.model_dump())
         return search_result(await code_mode.search(caller_of(ctx), request, transport=transport))
 
-    async def execute(ctx: Context, given: dict[str, Any]) -> mcp_types.CallToolResult:
-        asked = ExecuteInput.model_validate(given)
+    async def execute(ctx: Context, params: mcp_types.CallToolRequestParams) -> mcp_types.CallToolResult:
+        asked = ExecuteInput.model_validate(params.arguments or {})
         request = ExecuteRequest(code=asked.code, timeout_ms=asked.timeout_ms, dry_run=asked.dry_run)
-        run = code_mode.execute(caller_of(ctx), request, transport=transport, progress=_progress_of(ctx))
+        run = code_mode.execute(caller_of(ctx), request, transport=transport, progress=progress_of(ctx))
         return run_result(await _in_own_task(run), boundary=new_boundary())
-
-    handlers: dict[str, Callable[[Context, dict[str, Any]], Awaitable[mcp_types.CallToolResult]]] = {
-        SEARCH_DOCS: search,
-        EXECUTE: execute,
-    }
-
-    async def call_tool(ctx: Context, params: mcp_types.CallToolRequestParams) -> mcp_types.CallToolResult:
-        handler = handlers.get(params.name)
-        if handler is None:
-            raise MCPError(
-                _INVALID_PARAMS, f"There is no tool {params.name[:64]!r}; the tools are {', '.join(handlers)}."
-            )
-        try:
-            return await handler(ctx, params.arguments or {})
-        except ValidationError as error:
-            return error_result(_invalid_input(error), boundary=new_boundary())
-        except SandbridgeError as error:
-            return error_result(error.failure, boundary=new_boundary())
 
     async def read_resource(ctx: Context, params: mcp_types.ReadResourceRequestParams) -> mcp_types.ReadResourceResult:
         handle = handle_of(str(params.uri))
         kept = None if handle is None else await code_mode.kept(caller_of(ctx), handle)
         if kept is None:
             raise MCPError(_INVALID_PARAMS, "There is no such resource; kept results last a day.", {"uri": params.uri})
-        return mcp_types.ReadResourceResult(contents=[contents(kept.handle, kept.mime, kept.data)])
+        return mcp_types.ReadResourceResult(contents=[contents(RESULT_URI + kept.handle, kept.mime, kept.data)])
 
     return Server(
         identity.name,
@@ -147,13 +132,38 @@ def build_server(
         title=identity.title,
         description=identity.description,
         instructions=instructions(introduction()),
-        cache_hints={"tools/list": CacheHint(ttl_ms=_TOOLS_TTL_MS, scope="private")},
+        # What a handle names never changes; lists change with the catalogue only.
+        cache_hints=dict.fromkeys(get_args(CacheableMethod), _FRESH_FOR),
         on_list_tools=list_tools,
-        on_call_tool=call_tool,
+        on_call_tool=calls_of({SEARCH_DOCS: search, EXECUTE: execute}, new_boundary=new_boundary),
         on_list_resources=_no_resources,
         on_list_resource_templates=_templates,
         on_read_resource=read_resource,
+        on_list_prompts=_no_prompts,
+        on_get_prompt=_unknown_prompt,
     )
+
+
+def calls_of(handlers: Mapping[str, ToolHandler], *, new_boundary: Callable[[], str]) -> ToolHandler:
+    """Return what answers `tools/call`: the named handler, with refusals as results that a model can read.
+
+    It raises MCPError for a tool that is not there (MCP 2026-07-28, tools, error handling).
+    """
+
+    async def call_tool(ctx: Context, params: mcp_types.CallToolRequestParams) -> Any:
+        handler = handlers.get(params.name)
+        if handler is None:
+            raise MCPError(
+                _INVALID_PARAMS, f"There is no tool {params.name[:64]!r}; the tools are {', '.join(handlers)}."
+            )
+        try:
+            return await handler(ctx, params)
+        except ValidationError as error:
+            return error_result(_invalid_input(error), boundary=new_boundary())
+        except SandbridgeError as error:
+            return error_result(error.failure, boundary=new_boundary())
+
+    return call_tool
 
 
 async def _no_resources(ctx: Context, params: mcp_types.PaginatedRequestParams | None) -> mcp_types.ListResourcesResult:
@@ -176,6 +186,15 @@ async def _templates(
     )
 
 
+async def _no_prompts(ctx: Context, params: mcp_types.PaginatedRequestParams | None) -> mcp_types.ListPromptsResult:
+    # Clients ask every server for its prompts, whatever it declares; an empty list is an answer they all take.
+    return mcp_types.ListPromptsResult(prompts=[])
+
+
+async def _unknown_prompt(ctx: Context, params: mcp_types.GetPromptRequestParams) -> mcp_types.GetPromptResult:
+    raise MCPError(_INVALID_PARAMS, f"There is no prompt {params.name[:64]!r}; this server has none.")
+
+
 async def _in_own_task(run: Awaitable[_T]) -> _T:
     """Await `run` in a task of its own.
 
@@ -192,7 +211,8 @@ async def _in_own_task(run: Awaitable[_T]) -> _T:
         raise
 
 
-def _progress_of(ctx: Context) -> Progress | None:
+def progress_of(ctx: Context) -> Progress | None:
+    """Return how to report progress of a request; None where its client did not ask for reports."""
     if not ctx.meta or ctx.meta.get("progress_token") is None:
         return None
 
