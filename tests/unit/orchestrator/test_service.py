@@ -30,6 +30,8 @@ from sandbridge_orchestrator.core.outcome import (
     RunReturned,
     Truncated,
 )
+from sandbridge_orchestrator.core.switches import SwitchState
+from sandbridge_orchestrator.gate import ControlledGate
 from sandbridge_orchestrator.ports import CallAudit, Hold, ToolAudit
 from sandbridge_orchestrator.testing import MemoryAudit, MemoryJournal
 
@@ -134,7 +136,7 @@ async def test_a_tool_call_is_audited_with_its_code_cut_and_hashed(bench: Make) 
 @pytest.mark.parametrize(
     ("changes", "code", "refused"),
     [
-        ({"execute_enabled": False}, "return 1", Code.DISABLED),
+        ({"gate": ControlledGate(SwitchState(execute=False))}, "return 1", Code.DISABLED),
         ({}, "é" * (128 * 1024 + 1), Code.CODE_TOO_LARGE),
         ({"admission": Slots(0, queue=0)}, "return 1", Code.AT_CAPACITY),
     ],

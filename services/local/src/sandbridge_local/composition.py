@@ -28,7 +28,9 @@ from sandbridge_orchestrator.adapters.results import MemoryResults
 from sandbridge_orchestrator.adapters.sender import Sender
 from sandbridge_orchestrator.core.catalogue import Api
 from sandbridge_orchestrator.core.limits import Limits
+from sandbridge_orchestrator.core.switches import SwitchState
 from sandbridge_orchestrator.edge.introduction import ApiSummary, Introduction, StatedLimits
+from sandbridge_orchestrator.gate import ControlledGate
 from sandbridge_orchestrator.service import Orchestrator
 from sandbridge_runner.engines.base import Engine
 from sandbridge_runner.engines.deno import DenoEngine
@@ -81,7 +83,7 @@ async def composed(
             audit=JsonAudit(audit),
             sender=sender,
             limits=limits,
-            execute_enabled=not settings.execute_disabled,
+            gate=ControlledGate(SwitchState(execute=not settings.execute_disabled)),
         )
         yield Product(orchestrator, runner, introduction_of(apis, limits))
 

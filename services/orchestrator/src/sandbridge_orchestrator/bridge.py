@@ -1,8 +1,8 @@
 """The bridge: one ask of a script that goes to an API, from the ask to its answer.
 
 The order of a call, each step in exactly one place:
-call limit and eight at once → name → arguments → request → destination → journal → policy → credential → audit can be
-written → send, retry, follow → redact → answer.
+call limit and eight at once → name → arguments → request → destination → journal → gate → policy → credential → audit
+can be written → gate again → send, retry, follow → redact → answer.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from sandbridge_kit.destination import is_loopback, judged_addresses
 from sandbridge_kit.errors import Code, SandbridgeError, fail
 from sandbridge_kit.identity import Caller
 from sandbridge_kit.ports.runner import Answer, Ask
@@ -21,7 +22,6 @@ from sandbridge_orchestrator.apart import apart
 from sandbridge_orchestrator.budget import Room
 from sandbridge_orchestrator.core.answers import Received, Reply, reply
 from sandbridge_orchestrator.core.catalogue import Catalogue
-from sandbridge_orchestrator.core.destination import is_loopback, judged_addresses
 from sandbridge_orchestrator.core.limits import Limits
 from sandbridge_orchestrator.core.outcome import Question
 from sandbridge_orchestrator.core.placement import Placed, place
@@ -36,6 +36,7 @@ from sandbridge_orchestrator.ports import (
     Call,
     Credentials,
     Deny,
+    Gate,
     Hold,
     HttpSender,
     Journal,
@@ -55,6 +56,7 @@ class Ports:
     journal: Journal
     audit: Audit
     sender: HttpSender
+    gate: Gate
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -258,6 +260,7 @@ class ApiCall:
 
     async def _decide(self, leg: Leg, answered_before: bool) -> None:
         context = self.bridge.context
+        self._require_open(leg)
         call = Call(context.run_id, self.ask.seq, leg.key, leg.operation, leg.request, leg.decided_arguments)
         match await context.ports.policy.decide(context.caller, call):
             case Deny(rule=rule, reason=reason):
@@ -303,6 +306,17 @@ class ApiCall:
             or is_loopback(addresses)
         )
 
+    def _require_open(self, leg: Leg) -> None:
+        # Authority is what holds now, not what held when the run began.
+        gate, context = self.bridge.context.ports.gate, self.bridge.context
+        try:
+            gate.require_caller(context.caller)
+            gate.require_source(leg.served.name)
+        except SandbridgeError:
+            if not self.entry.was_sent:
+                self.entry.decision, self.entry.rule = DENIED, "gate"
+            raise
+
     def _still_wanted(self) -> None:
         if self.bridge.ending:
             self.entry.decision = Code.CANCELLED.value
@@ -312,6 +326,7 @@ class ApiCall:
         context = self.bridge.context
         limits = context.limits
         while True:
+            self._require_open(leg)
             self.entry.attempts += 1
             outgoing = Outgoing(placed.request, leg.origin, addresses, context.remaining_s)
             try:
@@ -352,7 +367,7 @@ class ApiCall:
         return received
 
     def _mark_sent(self) -> None:
-        self.entry.sent = True
+        self.entry.sent = self.entry.was_sent = True
 
     def _unreachable(self, leg: Leg, error: Unreachable) -> SandbridgeError:
         if error.sent and not leg.is_safe:

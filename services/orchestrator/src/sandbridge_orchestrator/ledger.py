@@ -42,6 +42,8 @@ class CallEntry:
     fingerprint: str | None = None
     sent: bool = False
     """True from just before the first byte of a request left until its answer was complete."""
+    was_sent: bool = False
+    """True from then on for good."""
     settled: bool = False
     duration_ms: float = 0.0
 
@@ -55,13 +57,22 @@ class Ledger:
     """Every call of one run, in the order asked; settles each exactly once."""
 
     def __init__(
-        self, run_id: str, caller: Caller, audit: Audit, *, monotonic: Callable[[], float], standing: Redactor
+        self,
+        run_id: str,
+        caller: Caller,
+        audit: Audit,
+        *,
+        monotonic: Callable[[], float],
+        standing: Redactor,
+        start: int | None = None,
     ) -> None:
+        """`start` is 2 for a run that is started again."""
         self._run_id = run_id
         self._caller = caller
         self._audit = audit
         self._monotonic = monotonic
         self._standing = standing
+        self._start = start
         self.entries: list[CallEntry] = []
 
     def open(self, seq: int, operation: str) -> CallEntry:
@@ -96,6 +107,7 @@ class Ledger:
                 attempts=entry.attempts,
                 rule=entry.rule,
                 credential_fingerprint=entry.fingerprint,
+                start=self._start,
             )
         )
 
@@ -117,6 +129,10 @@ class Ledger:
     def records(self) -> tuple[CallRecord, ...]:
         """Return the calls as the model sees them."""
         return tuple(_record(entry) for entry in self.entries)
+
+    def sent(self) -> tuple[CallEntry, ...]:
+        """Return the calls of which at least the first byte was sent, whatever became of them."""
+        return tuple(entry for entry in self.entries if entry.was_sent)
 
     def unknown(self) -> tuple[CallEntry, ...]:
         """Return the calls that may have taken effect though no answer came."""

@@ -10,12 +10,12 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
+from sandbridge_kit.destination import Origin
 from sandbridge_kit.identity import Caller
 from sandbridge_kit.ports.runner import Answer, Ask
 from sandbridge_openapi.arguments import Request
 from sandbridge_openapi.model import Operation
 from sandbridge_orchestrator.core.answers import Received
-from sandbridge_orchestrator.core.destination import Origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +85,27 @@ class Credentials(Protocol):
         ...
 
 
+class Gate(Protocol):
+    """What is open now: switches and blocks. Asked at every tool call and again at every API call."""
+
+    def require_caller(self, caller: Caller) -> None:
+        """Raise `reauthorise` or `denied_by_policy` for a caller that an administrator has blocked."""
+        ...
+
+    def require_execute(self) -> None:
+        """Raise `disabled` or `at_capacity` while no run may begin."""
+        ...
+
+    def require_source(self, api: str) -> None:
+        """Raise `disabled` while the API is switched off."""
+        ...
+
+    @property
+    def sources_off(self) -> tuple[str, ...]:
+        """The APIs that are switched off."""
+        ...
+
+
 class Admission(Protocol):
     """Decides who may run now."""
 
@@ -145,6 +166,8 @@ class ToolAudit:
     query: str | None = None
     bytes_out: int = 0
     calls: int = 0
+    starts: int | None = None
+    """2 where the sandbox was lost before anything was sent and the run was started again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +193,8 @@ class CallAudit:
     attempts: int = 1
     rule: str | None = None
     credential_fingerprint: str | None = None
+    start: int | None = None
+    """2 for a call of a run that had been started again; its numbers begin at 1 again."""
 
 
 class Audit(Protocol):

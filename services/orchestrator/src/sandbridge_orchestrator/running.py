@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sandbridge_kit.errors import Code, Failure, SandbridgeError, fail
-from sandbridge_kit.ports.runner import Answer, Ask, Console, Failed, Finished, Returned, Run, Runner, Start
+from sandbridge_kit.ports.runner import Answer, Ask, Console, Failed, Finished, Returned, Run, Start
 from sandbridge_orchestrator.bridge import ApiCall, Bridge, CallHeld, Replayed, RunContext
 from sandbridge_orchestrator.budget import ByteBudget, Room
 from sandbridge_orchestrator.core.answers import Reply, error_reply
@@ -68,18 +68,36 @@ class RunSession:
         self._tasks: dict[asyncio.Task[None], ApiCall | None] = {}
         self._delivery = asyncio.Lock()
         self._started = context.monotonic()
+        self._run: Run | None = None
         self._calls_done = 0
         self._calls_refused = 0
         self._waiting_bytes = 0
 
-    async def drive(self, runner: Runner) -> Finished:
-        """Run the script; returns with the sandbox destroyed. Raises SandbridgeError where it could not start."""
+    @property
+    def remaining_ms(self) -> int:
+        """Milliseconds of the run's time that are left."""
+        return int(self._context.remaining_s * 1000)
+
+    async def drive(self, run: Run) -> Finished:
+        """Run the script in the sandbox that was opened for it. Its time is counted from the making of the session."""
+        self._run = run
         wall_s = (self._start.limits.wall_clock_ms + self._context.limits.grace_ms) / 1000
         try:
-            async with asyncio.timeout(wall_s), runner.open(self._start) as run:
+            async with asyncio.timeout(wall_s):
                 return await self._consume(run)
         except TimeoutError:
             return Finished(Failed(Failure(Code.TIMED_OUT, f"The run did not end within {wall_s:g} s.")))
+        finally:
+            self._run = None
+
+    def end(self, failure: Failure) -> None:
+        """End the run with this failure, if it has not ended; nothing more is sent from now on."""
+        if self._run is None:
+            return
+        task = asyncio.ensure_future(self._end(self._run, failure))
+        # One of the session's tasks, so that it is waited for like the others.
+        self._tasks[task] = None
+        task.add_done_callback(lambda done: self._forget(done, 0))
 
     async def settle(self, finished: Finished) -> None:
         """End what is still under way.

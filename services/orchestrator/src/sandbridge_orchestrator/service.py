@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import hashlib
-import logging
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
 
 import orjson
 
@@ -36,11 +33,14 @@ from sandbridge_orchestrator.core.outcome import (
 )
 from sandbridge_orchestrator.core.redaction import NOTHING, Redactor
 from sandbridge_orchestrator.core.results import compact, shape
-from sandbridge_orchestrator.ledger import Ledger
+from sandbridge_orchestrator.core.switches import SwitchState
+from sandbridge_orchestrator.gate import ControlledGate
+from sandbridge_orchestrator.ledger import CallEntry, Ledger
 from sandbridge_orchestrator.ports import (
     Admission,
     Audit,
     Credentials,
+    Gate,
     HttpSender,
     Journal,
     Kept,
@@ -48,16 +48,16 @@ from sandbridge_orchestrator.ports import (
     Results,
     ToolAudit,
 )
+from sandbridge_orchestrator.progress import Progress, reporting
 from sandbridge_orchestrator.running import RunSession
-
-log = logging.getLogger(__name__)
-
-Progress: TypeAlias = Callable[[float, str], Awaitable[None]]
-"""Called with the number of calls done, which only grows, and a short text."""
 
 _AUDITED_CODE_BYTES = 8 * 1024
 _MESSAGE_CHARS = 4_000
-_PROGRESS_WAITING = 32
+_CALLS_NAMED = 10
+_SHORTEST_RESTART_MS = 100
+"""With less time left than this a run is not started again."""
+PROBE = "return 1 + 1"
+"""What a probe runs."""
 
 
 @dataclass(kw_only=True, slots=True, repr=False)
@@ -75,8 +75,8 @@ class Orchestrator:
     audit: Audit
     sender: HttpSender
     limits: Limits = field(default_factory=Limits)
-    execute_enabled: bool = True
-    """The kill switch: False refuses `execute` at once; searches go on."""
+    gate: Gate = field(default_factory=lambda: ControlledGate(SwitchState()))
+    """The kill switch and the blocks; searches go on while `execute` is off."""
     now_ms: Callable[[], float] = lambda: time.time() * 1000
     """Unix time in ms."""
     monotonic: Callable[[], float] = time.monotonic
@@ -87,6 +87,7 @@ class Orchestrator:
     _budget: ByteBudget = field(init=False)
     _fingerprint_key: bytes = field(init=False)
     _standing: Redactor = field(init=False, default=NOTHING)
+    _live: set[RunSession] = field(init=False, default_factory=set)
 
     def __post_init__(self) -> None:
         self._catalogue = catalogue_of(self.apis)
@@ -103,7 +104,9 @@ class Orchestrator:
         began = self.monotonic()
         outcome, size = Code.CANCELLED.value, 0
         try:
-            answer = await self.docs.search(request)
+            self.gate.require_caller(caller)
+            hidden = (*request.hidden, *(f"{api}:*" for api in self.gate.sources_off))
+            answer = await self.docs.search(replace(request, hidden=hidden))
             outcome, size = answer.outcome, len(orjson.dumps(answer.structured))
             return answer
         except SandbridgeError as error:
@@ -130,12 +133,40 @@ class Orchestrator:
         Raises SandbridgeError only for what was refused before the run began: `disabled`, `code_too_large`,
         `at_capacity` and its kin, `audit_unavailable`. Cancelling the task destroys the sandbox, records what became
         of every call, and raises CancelledError. Audited in every case.
+
+        A run whose sandbox is lost before any API call was sent is started again, once.
         """
-        attempt = _Attempt(self.new_run_id(), self.monotonic())
+        return await self._audited(caller, request, transport, self.admission.admit(caller), progress)
+
+    async def probe(self, caller: Caller) -> RunOutcome:
+        """Run `PROBE` on the pool that everybody uses, outside the limits of callers; raises as `execute` does."""
+        return await self._audited(caller, ExecuteRequest(PROBE), "probe", nullcontext(), None)
+
+    def cancel_runs(self, failure: Failure) -> int:
+        """End the runs under way with this failure, and return how many; each caller gets it as its outcome."""
+        for session in self._live:
+            session.end(failure)
+        return len(self._live)
+
+    @property
+    def runs(self) -> int:
+        """How many runs are under way, waiting ones not counted."""
+        return len(self._live)
+
+    async def _audited(
+        self,
+        caller: Caller,
+        request: ExecuteRequest,
+        transport: str,
+        place: AbstractAsyncContextManager[None],
+        progress: Progress | None,
+    ) -> RunOutcome:
+        attempt = _Attempt(self.new_run_id(), self.monotonic(), caller, self._catalogue)
         try:
-            self._require_acceptable(request.code)
+            self._require_acceptable(caller, request.code)
             await self.audit.ready()
-            outcome = await self._run(caller, request, attempt, progress)
+            async with reporting(progress) as attempt.on_call:
+                outcome = await self._run(self._start(request, attempt), attempt, place)
             attempt.outcome = outcome_code(outcome)
             return outcome
         except SandbridgeError as error:
@@ -150,75 +181,118 @@ class Orchestrator:
                     outcome=attempt.outcome,
                     duration_ms=(self.monotonic() - attempt.began) * 1000,
                     run_id=attempt.run_id,
-                    code=self._audited(request.code),
+                    code=self._shown(request.code),
                     code_sha256=hashlib.sha256(_utf8(request.code)).hexdigest(),
                     bytes_out=attempt.bytes_out,
                     calls=attempt.calls,
+                    starts=attempt.starts,
                 )
             )
 
     async def kept(self, caller: Caller, handle: str) -> Kept | None:
-        """Return what the caller keeps under a handle; None where it is unknown, expired or another owner's."""
+        """Return what the caller keeps under a handle; None where it is unknown, expired or another owner's.
+
+        Raises SandbridgeError for a caller that is blocked.
+        """
+        self.gate.require_caller(caller)
         return await self.results.get(caller, handle)
 
-    def _require_acceptable(self, code: str) -> None:
-        if not self.execute_enabled:
-            raise fail(Code.DISABLED, "execute is switched off at the moment.")
+    def _require_acceptable(self, caller: Caller, code: str) -> None:
+        self._require_open(caller)
         size = len(_utf8(code))
         if size > self.limits.code_bytes:
             limit = self.limits.code_bytes // 1024
             raise fail(Code.CODE_TOO_LARGE, f"The script has {size:,} bytes; the limit is {limit} KiB.")
 
-    async def _run(
-        self, caller: Caller, request: ExecuteRequest, attempt: _Attempt, progress: Progress | None
-    ) -> RunOutcome:
-        session: RunSession | None = None
-        async with _reporting(progress) as on_call:
-            try:
-                async with self.admission.admit(caller):
-                    session = self._session(caller, request, attempt, on_call)
-                    finished = await session.drive(self.runner)
-                await session.settle(finished)
-            finally:
-                if session is not None:
-                    await session.stop()
-                    attempt.calls = len(session.ledger.entries)
-        return await self._outcome(caller, session, finished, attempt)
+    def _require_open(self, caller: Caller) -> None:
+        self.gate.require_caller(caller)
+        self.gate.require_execute()
 
-    def _session(
-        self, caller: Caller, request: ExecuteRequest, attempt: _Attempt, on_call: Callable[[int, str], None]
-    ) -> RunSession:
+    def _start(self, request: ExecuteRequest, attempt: _Attempt) -> Start:
         wall_ms = self.limits.run.wall_clock_ms
         if request.timeout_ms is not None:
             wall_ms = max(1, min(request.timeout_ms, wall_ms))
-        start = Start(
+        return Start(
             run_id=attempt.run_id,
             code=_utf8(request.code).decode(),
             now_ms=int(self.now_ms()),
             seed=self.random_bytes(32),
-            api_names=self._catalogue.names,
+            api_names=attempt.catalogue.names,
             limits=replace(self.limits.run, wall_clock_ms=wall_ms),
-            catalog_digests=self._catalogue.digests,
+            catalog_digests=attempt.catalogue.digests,
             dry_run=request.dry_run,
         )
+
+    async def _run(self, start: Start, attempt: _Attempt, place: AbstractAsyncContextManager[None]) -> RunOutcome:
+        async with place:
+            session, finished = await self._driven(start, attempt)
+            if await self._is_lost_unsent(session, finished):
+                # Same seed, same clock, the time that is left; nothing of the first start is told.
+                attempt.starts = 2
+                rest = replace(start.limits, wall_clock_ms=session.remaining_ms)
+                session, finished = await self._driven(replace(start, limits=rest), attempt)
+        try:
+            await session.settle(finished)
+        finally:
+            await self._stopped(session, attempt)
+        return await self._outcome(session, finished, attempt)
+
+    async def _driven(self, start: Start, attempt: _Attempt) -> tuple[RunSession, Finished]:
+        self._require_open(attempt.caller)
+        async with self.runner.open(start) as run:
+            # Asked again: there may have been a queue for a sandbox.
+            self._require_open(attempt.caller)
+            session = self._session(start, attempt)
+            self._live.add(session)
+            try:
+                finished = await session.drive(run)
+            except BaseException:
+                await self._stopped(session, attempt)
+                raise
+            finally:
+                self._live.discard(session)
+        return session, finished
+
+    @staticmethod
+    async def _is_lost_unsent(session: RunSession, finished: Finished) -> bool:
+        lost = isinstance(finished.outcome, Failed) and finished.outcome.failure.code is Code.SANDBOX_LOST
+        if not lost or session.gathered.questions or session.remaining_ms < _SHORTEST_RESTART_MS:
+            return False
+        # Stopped first: a call that was about to leave must not do so after it was found unsent.
+        await session.stop()
+        return not session.ledger.sent()
+
+    async def _stopped(self, session: RunSession, attempt: _Attempt) -> None:
+        await session.stop()
+        attempt.calls = len(session.ledger.entries)
+
+    def _session(self, start: Start, attempt: _Attempt) -> RunSession:
         standing = self._redactor()
+        ledger = Ledger(
+            attempt.run_id,
+            attempt.caller,
+            self.audit,
+            monotonic=self.monotonic,
+            standing=standing,
+            start=attempt.starts,
+        )
         context = RunContext(
             run_id=attempt.run_id,
-            caller=caller,
-            catalogue=self._catalogue,
+            caller=attempt.caller,
+            catalogue=attempt.catalogue,
             limits=self.limits,
-            ports=Ports(self.policy, self.credentials, self.journal, self.audit, self.sender),
-            ledger=Ledger(attempt.run_id, caller, self.audit, monotonic=self.monotonic, standing=standing),
-            deadline=self.monotonic() + wall_ms / 1000,
+            ports=Ports(self.policy, self.credentials, self.journal, self.audit, self.sender, self.gate),
+            ledger=ledger,
+            deadline=self.monotonic() + start.limits.wall_clock_ms / 1000,
             monotonic=self.monotonic,
             now_ms=self.now_ms,
             fingerprint_key=self._fingerprint_key,
             standing=standing,
-            dry_run=request.dry_run,
+            dry_run=start.dry_run,
         )
-        return RunSession(context, start, self.results, self._budget, on_call)
+        return RunSession(context, start, self.results, self._budget, attempt.on_call)
 
-    async def _outcome(self, caller: Caller, session: RunSession, finished: Finished, attempt: _Attempt) -> RunOutcome:
+    async def _outcome(self, session: RunSession, finished: Finished, attempt: _Attempt) -> RunOutcome:
         gathered = session.gathered
         report = Report(
             run_id=attempt.run_id,
@@ -233,11 +307,9 @@ class Orchestrator:
                 told = self._told(failure, session.ledger)
                 return (RunCancelled if told.code is Code.CANCELLED else RunFailed)(report, told)
             case Returned(result=result):
-                return await self._returned(caller, report, result, session, attempt)
+                return await self._returned(report, result, session, attempt)
 
-    async def _returned(
-        self, caller: Caller, report: Report, result: bytes, session: RunSession, attempt: _Attempt
-    ) -> RunOutcome:
+    async def _returned(self, report: Report, result: bytes, session: RunSession, attempt: _Attempt) -> RunOutcome:
         if len(result) > self.limits.run.result_bytes:
             most = self.limits.run.result_bytes // 1024
             return RunFailed(report, Failure(Code.OUTPUT_EXCEEDED, f"The result is larger than {most:,} KiB."))
@@ -249,7 +321,7 @@ class Orchestrator:
         truncated = None
         if not shaped.whole:
             try:
-                handle = await self.results.keep(caller, clean, mime="application/json")
+                handle = await self.results.keep(attempt.caller, clean, mime="application/json")
             except SandbridgeError as error:
                 return RunFailed(report, error.failure)
             truncated = Truncated(len(clean), handle)
@@ -258,13 +330,18 @@ class Orchestrator:
 
     def _told(self, failure: Failure, ledger: Ledger) -> Failure:
         message = self._redactor().text(failure.message)[:_MESSAGE_CHARS]
+        hint = self._redactor().text(failure.hint)[:_MESSAGE_CHARS]
         unknown = ledger.unknown()
         if unknown:
-            named = ", ".join(f"{entry.operation} ({entry.method} {entry.path})" for entry in unknown[:10])
-            message += f" Sent without an answer, so they may have taken effect: {named}."
-        return replace(failure, message=message, hint=self._redactor().text(failure.hint)[:_MESSAGE_CHARS])
+            message += f" Sent without an answer, so they may have taken effect: {_listed(unknown)}."
+        answered = tuple(entry for entry in ledger.sent() if entry not in unknown)
+        if failure.code is Code.SANDBOX_LOST and answered:
+            # Whoever runs the script again must know what the API has done already.
+            message += f" Calls that were answered before: {_listed(answered)}."
+            hint = hint or "Do not repeat calls that changed something: check the API, then run only what is missing."
+        return replace(failure, message=message, hint=hint)
 
-    def _audited(self, code: str) -> str:
+    def _shown(self, code: str) -> str:
         clean = self._redactor().text(code)
         return _utf8(clean)[:_AUDITED_CODE_BYTES].decode("utf-8", "ignore")
 
@@ -280,42 +357,22 @@ class _Attempt:
 
     run_id: str
     began: float
+    caller: Caller
+    catalogue: Catalogue
+    on_call: Callable[[int, str], None] = lambda done, text: None
     outcome: str = Code.CANCELLED.value
     """Until the run says otherwise: what is left when the task is cancelled."""
     calls: int = 0
     bytes_out: int = 0
+    starts: int | None = None
+
+
+def _listed(entries: Sequence[CallEntry]) -> str:
+    named = ", ".join(f"{entry.operation} ({entry.method} {entry.path})" for entry in entries[:_CALLS_NAMED])
+    more = len(entries) - _CALLS_NAMED
+    return f"{named} and {more} more" if more > 0 else named
 
 
 def _utf8(text: str) -> bytes:
     # A lone surrogate, which JSON can carry, becomes a question mark rather than an error.
     return text.encode("utf-8", "replace")
-
-
-@contextlib.asynccontextmanager
-async def _reporting(progress: Progress | None) -> AsyncIterator[Callable[[int, str], None]]:
-    """Give a function that reports without waiting: a slow client must not slow the run, so reports may be dropped."""
-    if progress is None:
-        yield lambda done, text: None
-        return
-    waiting: asyncio.Queue[tuple[int, str]] = asyncio.Queue(_PROGRESS_WAITING)
-
-    def report(done: int, text: str) -> None:
-        with contextlib.suppress(asyncio.QueueFull):
-            waiting.put_nowait((done, text))
-
-    pump = asyncio.create_task(_pump(waiting, progress))
-    try:
-        yield report
-    finally:
-        pump.cancel()
-        await asyncio.wait([pump])
-
-
-async def _pump(waiting: asyncio.Queue[tuple[int, str]], progress: Progress) -> None:
-    while True:
-        done, text = await waiting.get()
-        try:
-            await progress(float(done), text)
-        except Exception as error:
-            log.warning("progress_not_delivered error=%s", type(error).__name__)
-            return
