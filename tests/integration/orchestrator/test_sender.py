@@ -16,11 +16,11 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from sandbridge_kit.destination import Origin
 from sandbridge_kit.ports.runner import MIB
 from sandbridge_openapi.arguments import Request
 from sandbridge_orchestrator.adapters.sender import Sender
 from sandbridge_orchestrator.core.answers import Received
-from sandbridge_orchestrator.core.destination import Origin
 from sandbridge_orchestrator.core.limits import Limits
 from sandbridge_orchestrator.ports import Outgoing, ResponseTooLarge, Unreachable
 

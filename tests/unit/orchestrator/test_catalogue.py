@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from sandbridge_kit.destination import origin_of
 from sandbridge_kit.errors import Code, SandbridgeError
 from sandbridge_openapi.model import Document, Operation, Server
 from sandbridge_orchestrator.core.catalogue import Api, Served, catalogue_of
-from sandbridge_orchestrator.core.destination import origin_of
 
 BASE = "https://api.example.com/v1"
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode, urljoin, urlsplit
 
+from sandbridge_kit.destination import Origin, origin_of
 from sandbridge_kit.errors import Code, fail
 from sandbridge_kit.ports.runner import Ask
 from sandbridge_openapi import match, multipart, pagination
@@ -16,7 +17,6 @@ from sandbridge_openapi.model import SAFE_METHODS, Operation
 from sandbridge_openapi.request import build, from_fetch
 from sandbridge_orchestrator.core.answers import Received
 from sandbridge_orchestrator.core.catalogue import Catalogue, Served, Target
-from sandbridge_orchestrator.core.destination import Origin, origin_of
 from sandbridge_orchestrator.core.payload import read_arguments, read_body
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})

@@ -18,8 +18,8 @@ from typing import Any
 
 import httpx2
 
+from sandbridge_kit.destination import Origin
 from sandbridge_orchestrator.core.answers import Received
-from sandbridge_orchestrator.core.destination import Origin
 from sandbridge_orchestrator.core.limits import Limits
 from sandbridge_orchestrator.ports import Outgoing, ResponseTooLarge, Unreachable
 

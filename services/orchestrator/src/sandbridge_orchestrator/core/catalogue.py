@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from urllib.parse import urljoin
 
+from sandbridge_kit.destination import Origin, origin_of
 from sandbridge_kit.errors import Code, fail
 from sandbridge_openapi import match
 from sandbridge_openapi.errors import RequestRefused
 from sandbridge_openapi.model import Document, Operation
 from sandbridge_openapi.names import nearest
-from sandbridge_orchestrator.core.destination import Origin, origin_of
 
 _NAMES_SHOWN = 5
 

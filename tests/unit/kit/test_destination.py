@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-import pytest
+import ipaddress
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sandbridge_kit.destination import (
+    NOT_PUBLIC_NETWORKS,
+    Origin,
+    Standing,
+    judged_addresses,
+    origin_of,
+    standing_by_name,
+    standing_of,
+)
 from sandbridge_kit.errors import Code, SandbridgeError
-from sandbridge_orchestrator.core.destination import Origin, judged_addresses, origin_of
 
 PUBLIC = "93.184.215.14"
 ORIGIN = Origin("https", "api.example.com", 443)
 LISTED = frozenset({"api.example.com:443"})
+CARRIERS = {"::/96", "::ffff:0.0.0.0/96", "64:ff9b::/96", "2002::/16", "2001::/23"}
+"""Networks whose addresses stand for IPv4 addresses, or of which some are public."""
 
 
 def code_of(error: pytest.ExceptionInfo[SandbridgeError]) -> Code:
@@ -160,3 +174,38 @@ def test_the_refusal_names_the_host_and_never_the_address() -> None:
         judged_addresses(ORIGIN, ["10.11.12.13"], frozenset())
 
     assert ("api.example.com" in str(error.value), "10.11" in str(error.value)) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("url", "standing"),
+    [
+        ("https://api.example.com", None),
+        ("http://93.184.215.14", Standing.PUBLIC),
+        ("http://localhost:8100", Standing.PRIVATE),
+        ("http://api.localhost", Standing.PRIVATE),
+        ("http://127.0.0.1:8100", Standing.PRIVATE),
+        ("http://[::ffff:10.0.0.1]", Standing.PRIVATE),
+        ("http://224.0.0.1", Standing.RESERVED),
+        ("http://[64:ff9b::a9fe:a9fe]", Standing.METADATA),
+        ("http://169.254.169.254", Standing.METADATA),
+        ("http://metadata.google.internal", Standing.METADATA),
+    ],
+)
+def test_what_a_host_is_shows_in_its_name_where_it_is_an_address_or_a_known_one(
+    url: str, standing: Standing | None
+) -> None:
+    assert standing_by_name(origin_of(url)) == standing
+
+
+@pytest.mark.parametrize("network", sorted(set(NOT_PUBLIC_NETWORKS) - CARRIERS))
+def test_no_address_of_a_network_that_is_not_public_is_judged_to_be_public(network: str) -> None:
+    inside = ipaddress.ip_network(network)
+
+    assert Standing.PUBLIC not in {standing_of(inside[index]) for index in (0, inside.num_addresses // 2, -1)}
+
+
+@given(st.ip_addresses(v=4))
+def test_every_ipv4_address_that_is_not_public_lies_in_one_of_those_networks(address: ipaddress.IPv4Address) -> None:
+    listed = any(address in ipaddress.ip_network(network) for network in NOT_PUBLIC_NETWORKS)
+
+    assert listed or standing_of(address) is Standing.PUBLIC

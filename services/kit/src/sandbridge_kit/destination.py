@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import Enum
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
@@ -37,9 +38,41 @@ _IPV4_COMPATIBLE = ipaddress.ip_network("::/96")
 _THIS_NETWORK = ipaddress.ip_network("0.0.0.0/8")
 _NOT_GLOBAL = tuple(
     ipaddress.ip_network(text)
-    for text in ("100.64.0.0/10", "192.88.99.0/24", "64:ff9b:1::/48", "3fff::/20", "5f00::/16", "fec0::/10")
+    for text in (
+        "100.64.0.0/10",
+        "192.0.0.0/24",
+        "192.88.99.0/24",
+        "64:ff9b:1::/48",
+        "3fff::/20",
+        "5f00::/16",
+        "fec0::/10",
+    )
 )
 """Ranges that the standard library of some Python versions takes for globally reachable (RFC 6890 and its registry)."""
+
+NOT_PUBLIC_NETWORKS = (
+    *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "168.63.129.16/32", "169.254.0.0/16"),
+    *("172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15"),
+    *("198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4"),
+    *("::/96", "::ffff:0.0.0.0/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32"),
+    *("2002::/16", "3fff::/20", "5f00::/16", "fc00::/7", "fe80::/10", "fec0::/10", "ff00::/8"),
+)
+"""For layers that know networks only: what no call reaches unless it is listed, and what none reaches ever.
+
+IPv6 forms that carry an IPv4 address are here as a whole, because such a layer cannot look inside.
+"""
+
+
+class Standing(Enum):
+    """What an address is, for a call that would go there."""
+
+    PUBLIC = "public"
+    PRIVATE = "private"
+    """Reachable only where its `host:port` is listed."""
+    RESERVED = "reserved"
+    """Link-local, multicast, unspecified or reserved: never reachable."""
+    METADATA = "metadata"
+    """The instance metadata service of a cloud: never reachable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,21 +162,47 @@ def is_loopback(addresses: Iterable[str]) -> bool:
     return all(inner.is_loopback for text in addresses for inner in unwrapped(ipaddress.ip_address(text)))
 
 
-def _judge(origin: Origin, address: Address, listed: bool) -> None:
+def standing_of(address: Address) -> Standing:
+    """Return what one address is, itself; `unwrapped` says which addresses it stands for."""
     if address in _METADATA_ADDRESSES:
-        raise _refused(origin, "leads to an instance metadata service, which is never reachable")
+        return Standing.METADATA
     if (
         address.is_link_local
         or address.is_multicast
         or address.is_unspecified
         or (address.version == 4 and (address in _THIS_NETWORK or address.is_reserved))
     ):
-        raise _refused(origin, "leads to a link-local, multicast or reserved address, which is never reachable")
-    if listed or (address.is_global and not any(address in network for network in _NOT_GLOBAL)):
-        return
-    raise _refused(
-        origin, f"leads to a private address; an administrator can list {origin.authority} as a private target"
-    )
+        return Standing.RESERVED
+    if address.is_global and not any(address in network for network in _NOT_GLOBAL):
+        return Standing.PUBLIC
+    return Standing.PRIVATE
+
+
+def standing_by_name(origin: Origin) -> Standing | None:
+    """Return what is known of a host without looking it up: addresses, `localhost`, metadata names; None for others."""
+    if origin.host in _METADATA_HOSTS:
+        return Standing.METADATA
+    if origin.host == "localhost" or origin.host.endswith(".localhost"):
+        return Standing.PRIVATE
+    try:
+        address = ipaddress.ip_address(origin.host)
+    except ValueError:
+        return None
+    found = {standing_of(inner) for inner in unwrapped(address)}
+    worst = (Standing.METADATA, Standing.RESERVED, Standing.PRIVATE, Standing.PUBLIC)
+    return next(standing for standing in worst if standing in found)
+
+
+def _judge(origin: Origin, address: Address, listed: bool) -> None:
+    match standing_of(address):
+        case Standing.METADATA:
+            raise _refused(origin, "leads to an instance metadata service, which is never reachable")
+        case Standing.RESERVED:
+            raise _refused(origin, "leads to a link-local, multicast or reserved address, which is never reachable")
+        case Standing.PRIVATE if not listed:
+            raise _refused(
+                origin, f"leads to a private address; an administrator can list {origin.authority} as a private target"
+            )
 
 
 def _refused(origin: Origin, reason: str) -> Exception:
