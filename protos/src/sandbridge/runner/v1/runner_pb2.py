@@ -24,47 +24,49 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!sandbridge/runner/v1/runner.proto\x12\x14sandbridge.runner.v1\"\xa5\x01\n\nRunRequest\x12,\n\x05start\x18\x01 \x01(\x0b\x32\x1b.sandbridge.runner.v1.StartH\x00\x12.\n\x06\x61nswer\x18\x02 \x01(\x0b\x32\x1c.sandbridge.runner.v1.AnswerH\x00\x12.\n\x06\x63\x61ncel\x18\x03 \x01(\x0b\x32\x1c.sandbridge.runner.v1.CancelH\x00\x42\t\n\x07message\"\xda\x01\n\x0bRunResponse\x12\x30\n\x07started\x18\x01 \x01(\x0b\x32\x1d.sandbridge.runner.v1.StartedH\x00\x12\x30\n\x07\x63onsole\x18\x02 \x01(\x0b\x32\x1d.sandbridge.runner.v1.ConsoleH\x00\x12(\n\x03\x61sk\x18\x03 \x01(\x0b\x32\x19.sandbridge.runner.v1.AskH\x00\x12\x32\n\x08\x66inished\x18\x04 \x01(\x0b\x32\x1e.sandbridge.runner.v1.FinishedH\x00\x42\t\n\x07message\"\x92\x01\n\tRunLimits\x12\x15\n\rwall_clock_ms\x18\x01 \x01(\r\x12\x14\n\x0cmemory_bytes\x18\x02 \x01(\x04\x12\x14\n\x0cresult_bytes\x18\x03 \x01(\x04\x12\x15\n\rconsole_bytes\x18\x04 \x01(\x04\x12\x12\n\nbody_bytes\x18\x05 \x01(\x04\x12\x17\n\x0fin_flight_bytes\x18\x06 \x01(\x04\"\xc0\x01\n\x05Start\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x0c\n\x04\x63ode\x18\x02 \x01(\t\x12\x0e\n\x06now_ms\x18\x03 \x01(\x03\x12\x0c\n\x04seed\x18\x04 \x01(\x0c\x12\x11\n\tapi_names\x18\x05 \x03(\t\x12/\n\x06limits\x18\x06 \x01(\x0b\x32\x1f.sandbridge.runner.v1.RunLimits\x12\x17\n\x0f\x63\x61talog_digests\x18\x07 \x03(\t\x12\x0f\n\x07\x64ry_run\x18\x08 \x01(\x08\x12\r\n\x05\x63heck\x18\t \x01(\x08\"N\n\x06\x41nswer\x12\x0b\n\x03seq\x18\x01 \x01(\r\x12\r\n\x05\x61t_ms\x18\x02 \x01(\x01\x12\x0c\n\x04head\x18\x03 \x01(\x0c\x12\x0c\n\x04\x62ody\x18\x04 \x01(\x0c\x12\x0c\n\x04last\x18\x05 \x01(\x08\"7\n\x06\x43\x61ncel\x12-\n\x06reason\x18\x01 \x01(\x0b\x32\x1d.sandbridge.runner.v1.Failure\"\x1e\n\x07Started\x12\x13\n\x0bguest_build\x18\x01 \x01(\t\"&\n\x07\x43onsole\x12\r\n\x05level\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\"i\n\x03\x41sk\x12\x0b\n\x03seq\x18\x01 \x01(\r\x12+\n\x04kind\x18\x02 \x01(\x0e\x32\x1d.sandbridge.runner.v1.AskKind\x12\x0c\n\x04head\x18\x03 \x01(\x0c\x12\x0c\n\x04\x62ody\x18\x04 \x01(\x0c\x12\x0c\n\x04last\x18\x05 \x01(\x08\"\xaf\x01\n\x08\x46inished\x12\x32\n\x08returned\x18\x01 \x01(\x0b\x32\x1e.sandbridge.runner.v1.ReturnedH\x00\x12.\n\x06\x66\x61iled\x18\x02 \x01(\x0b\x32\x1c.sandbridge.runner.v1.FailedH\x00\x12\x1e\n\x11peak_memory_bytes\x18\x03 \x01(\x04H\x01\x88\x01\x01\x42\t\n\x07outcomeB\x14\n\x12_peak_memory_bytes\"\x1a\n\x08Returned\x12\x0e\n\x06result\x18\x01 \x01(\x0c\"8\n\x06\x46\x61iled\x12.\n\x07\x66\x61ilure\x18\x01 \x01(\x0b\x32\x1d.sandbridge.runner.v1.Failure\"\xaa\x01\n\x07\x46\x61ilure\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x0c\n\x04hint\x18\x03 \x01(\t\x12\x1b\n\x0eretry_after_ms\x18\x04 \x01(\rH\x00\x88\x01\x01\x12\x35\n\x08position\x18\x05 \x01(\x0b\x32\x1e.sandbridge.runner.v1.PositionH\x01\x88\x01\x01\x42\x11\n\x0f_retry_after_msB\x0b\n\t_position\"(\n\x08Position\x12\x0c\n\x04line\x18\x01 \x01(\r\x12\x0e\n\x06\x63olumn\x18\x02 \x01(\r\"\x0f\n\rStatusRequest\"J\n\x0eStatusResponse\x12\x12\n\nfree_slots\x18\x01 \x01(\r\x12\x0f\n\x07running\x18\x02 \x01(\r\x12\x13\n\x0bidle_spares\x18\x03 \x01(\r*\xac\x01\n\x07\x41skKind\x12\x18\n\x14\x41SK_KIND_UNSPECIFIED\x10\x00\x12\x10\n\x0c\x41SK_KIND_API\x10\x01\x12\x12\n\x0e\x41SK_KIND_FETCH\x10\x02\x12\x11\n\rASK_KIND_PAGE\x10\x03\x12\x13\n\x0f\x41SK_KIND_RESULT\x10\x04\x12\x12\n\x0e\x41SK_KIND_INPUT\x10\x05\x12\x11\n\rASK_KIND_FILE\x10\x06\x12\x12\n\x0e\x41SK_KIND_TIMER\x10\x07\x32\xaf\x01\n\x06Runner\x12N\n\x03Run\x12 .sandbridge.runner.v1.RunRequest\x1a!.sandbridge.runner.v1.RunResponse(\x01\x30\x01\x12U\n\x06Status\x12#.sandbridge.runner.v1.StatusRequest\x1a$.sandbridge.runner.v1.StatusResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!sandbridge/runner/v1/runner.proto\x12\x14sandbridge.runner.v1\"\xa5\x01\n\nRunRequest\x12,\n\x05start\x18\x01 \x01(\x0b\x32\x1b.sandbridge.runner.v1.StartH\x00\x12.\n\x06\x61nswer\x18\x02 \x01(\x0b\x32\x1c.sandbridge.runner.v1.AnswerH\x00\x12.\n\x06\x63\x61ncel\x18\x03 \x01(\x0b\x32\x1c.sandbridge.runner.v1.CancelH\x00\x42\t\n\x07message\"\x8f\x02\n\x0bRunResponse\x12\x30\n\x07started\x18\x01 \x01(\x0b\x32\x1d.sandbridge.runner.v1.StartedH\x00\x12\x30\n\x07\x63onsole\x18\x02 \x01(\x0b\x32\x1d.sandbridge.runner.v1.ConsoleH\x00\x12(\n\x03\x61sk\x18\x03 \x01(\x0b\x32\x19.sandbridge.runner.v1.AskH\x00\x12\x32\n\x08\x66inished\x18\x04 \x01(\x0b\x32\x1e.sandbridge.runner.v1.FinishedH\x00\x12\x33\n\x06result\x18\x05 \x01(\x0b\x32!.sandbridge.runner.v1.ResultPieceH\x00\x42\t\n\x07message\"\x1b\n\x0bResultPiece\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\"\x92\x01\n\tRunLimits\x12\x15\n\rwall_clock_ms\x18\x01 \x01(\r\x12\x14\n\x0cmemory_bytes\x18\x02 \x01(\x04\x12\x14\n\x0cresult_bytes\x18\x03 \x01(\x04\x12\x15\n\rconsole_bytes\x18\x04 \x01(\x04\x12\x12\n\nbody_bytes\x18\x05 \x01(\x04\x12\x17\n\x0fin_flight_bytes\x18\x06 \x01(\x04\"\xc0\x01\n\x05Start\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x0c\n\x04\x63ode\x18\x02 \x01(\t\x12\x0e\n\x06now_ms\x18\x03 \x01(\x03\x12\x0c\n\x04seed\x18\x04 \x01(\x0c\x12\x11\n\tapi_names\x18\x05 \x03(\t\x12/\n\x06limits\x18\x06 \x01(\x0b\x32\x1f.sandbridge.runner.v1.RunLimits\x12\x17\n\x0f\x63\x61talog_digests\x18\x07 \x03(\t\x12\x0f\n\x07\x64ry_run\x18\x08 \x01(\x08\x12\r\n\x05\x63heck\x18\t \x01(\x08\"N\n\x06\x41nswer\x12\x0b\n\x03seq\x18\x01 \x01(\r\x12\r\n\x05\x61t_ms\x18\x02 \x01(\x01\x12\x0c\n\x04head\x18\x03 \x01(\x0c\x12\x0c\n\x04\x62ody\x18\x04 \x01(\x0c\x12\x0c\n\x04last\x18\x05 \x01(\x08\"7\n\x06\x43\x61ncel\x12-\n\x06reason\x18\x01 \x01(\x0b\x32\x1d.sandbridge.runner.v1.Failure\"\x1e\n\x07Started\x12\x13\n\x0bguest_build\x18\x01 \x01(\t\"&\n\x07\x43onsole\x12\r\n\x05level\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\"i\n\x03\x41sk\x12\x0b\n\x03seq\x18\x01 \x01(\r\x12+\n\x04kind\x18\x02 \x01(\x0e\x32\x1d.sandbridge.runner.v1.AskKind\x12\x0c\n\x04head\x18\x03 \x01(\x0c\x12\x0c\n\x04\x62ody\x18\x04 \x01(\x0c\x12\x0c\n\x04last\x18\x05 \x01(\x08\"\xaf\x01\n\x08\x46inished\x12\x32\n\x08returned\x18\x01 \x01(\x0b\x32\x1e.sandbridge.runner.v1.ReturnedH\x00\x12.\n\x06\x66\x61iled\x18\x02 \x01(\x0b\x32\x1c.sandbridge.runner.v1.FailedH\x00\x12\x1e\n\x11peak_memory_bytes\x18\x03 \x01(\x04H\x01\x88\x01\x01\x42\t\n\x07outcomeB\x14\n\x12_peak_memory_bytes\"\x1a\n\x08Returned\x12\x0e\n\x06result\x18\x01 \x01(\x0c\"8\n\x06\x46\x61iled\x12.\n\x07\x66\x61ilure\x18\x01 \x01(\x0b\x32\x1d.sandbridge.runner.v1.Failure\"\xaa\x01\n\x07\x46\x61ilure\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x0c\n\x04hint\x18\x03 \x01(\t\x12\x1b\n\x0eretry_after_ms\x18\x04 \x01(\rH\x00\x88\x01\x01\x12\x35\n\x08position\x18\x05 \x01(\x0b\x32\x1e.sandbridge.runner.v1.PositionH\x01\x88\x01\x01\x42\x11\n\x0f_retry_after_msB\x0b\n\t_position\"(\n\x08Position\x12\x0c\n\x04line\x18\x01 \x01(\r\x12\x0e\n\x06\x63olumn\x18\x02 \x01(\r\"\x0f\n\rStatusRequest\"J\n\x0eStatusResponse\x12\x12\n\nfree_slots\x18\x01 \x01(\r\x12\x0f\n\x07running\x18\x02 \x01(\r\x12\x13\n\x0bidle_spares\x18\x03 \x01(\r*\xac\x01\n\x07\x41skKind\x12\x18\n\x14\x41SK_KIND_UNSPECIFIED\x10\x00\x12\x10\n\x0c\x41SK_KIND_API\x10\x01\x12\x12\n\x0e\x41SK_KIND_FETCH\x10\x02\x12\x11\n\rASK_KIND_PAGE\x10\x03\x12\x13\n\x0f\x41SK_KIND_RESULT\x10\x04\x12\x12\n\x0e\x41SK_KIND_INPUT\x10\x05\x12\x11\n\rASK_KIND_FILE\x10\x06\x12\x12\n\x0e\x41SK_KIND_TIMER\x10\x07\x32\xaf\x01\n\x06Runner\x12N\n\x03Run\x12 .sandbridge.runner.v1.RunRequest\x1a!.sandbridge.runner.v1.RunResponse(\x01\x30\x01\x12U\n\x06Status\x12#.sandbridge.runner.v1.StatusRequest\x1a$.sandbridge.runner.v1.StatusResponse0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'sandbridge.runner.v1.runner_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_ASKKIND']._serialized_start=1681
-  _globals['_ASKKIND']._serialized_end=1853
+  _globals['_ASKKIND']._serialized_start=1763
+  _globals['_ASKKIND']._serialized_end=1935
   _globals['_RUNREQUEST']._serialized_start=60
   _globals['_RUNREQUEST']._serialized_end=225
   _globals['_RUNRESPONSE']._serialized_start=228
-  _globals['_RUNRESPONSE']._serialized_end=446
-  _globals['_RUNLIMITS']._serialized_start=449
-  _globals['_RUNLIMITS']._serialized_end=595
-  _globals['_START']._serialized_start=598
-  _globals['_START']._serialized_end=790
-  _globals['_ANSWER']._serialized_start=792
-  _globals['_ANSWER']._serialized_end=870
-  _globals['_CANCEL']._serialized_start=872
-  _globals['_CANCEL']._serialized_end=927
-  _globals['_STARTED']._serialized_start=929
-  _globals['_STARTED']._serialized_end=959
-  _globals['_CONSOLE']._serialized_start=961
-  _globals['_CONSOLE']._serialized_end=999
-  _globals['_ASK']._serialized_start=1001
-  _globals['_ASK']._serialized_end=1106
-  _globals['_FINISHED']._serialized_start=1109
-  _globals['_FINISHED']._serialized_end=1284
-  _globals['_RETURNED']._serialized_start=1286
-  _globals['_RETURNED']._serialized_end=1312
-  _globals['_FAILED']._serialized_start=1314
-  _globals['_FAILED']._serialized_end=1370
-  _globals['_FAILURE']._serialized_start=1373
-  _globals['_FAILURE']._serialized_end=1543
-  _globals['_POSITION']._serialized_start=1545
-  _globals['_POSITION']._serialized_end=1585
-  _globals['_STATUSREQUEST']._serialized_start=1587
-  _globals['_STATUSREQUEST']._serialized_end=1602
-  _globals['_STATUSRESPONSE']._serialized_start=1604
-  _globals['_STATUSRESPONSE']._serialized_end=1678
-  _globals['_RUNNER']._serialized_start=1856
-  _globals['_RUNNER']._serialized_end=2031
+  _globals['_RUNRESPONSE']._serialized_end=499
+  _globals['_RESULTPIECE']._serialized_start=501
+  _globals['_RESULTPIECE']._serialized_end=528
+  _globals['_RUNLIMITS']._serialized_start=531
+  _globals['_RUNLIMITS']._serialized_end=677
+  _globals['_START']._serialized_start=680
+  _globals['_START']._serialized_end=872
+  _globals['_ANSWER']._serialized_start=874
+  _globals['_ANSWER']._serialized_end=952
+  _globals['_CANCEL']._serialized_start=954
+  _globals['_CANCEL']._serialized_end=1009
+  _globals['_STARTED']._serialized_start=1011
+  _globals['_STARTED']._serialized_end=1041
+  _globals['_CONSOLE']._serialized_start=1043
+  _globals['_CONSOLE']._serialized_end=1081
+  _globals['_ASK']._serialized_start=1083
+  _globals['_ASK']._serialized_end=1188
+  _globals['_FINISHED']._serialized_start=1191
+  _globals['_FINISHED']._serialized_end=1366
+  _globals['_RETURNED']._serialized_start=1368
+  _globals['_RETURNED']._serialized_end=1394
+  _globals['_FAILED']._serialized_start=1396
+  _globals['_FAILED']._serialized_end=1452
+  _globals['_FAILURE']._serialized_start=1455
+  _globals['_FAILURE']._serialized_end=1625
+  _globals['_POSITION']._serialized_start=1627
+  _globals['_POSITION']._serialized_end=1667
+  _globals['_STATUSREQUEST']._serialized_start=1669
+  _globals['_STATUSREQUEST']._serialized_end=1684
+  _globals['_STATUSRESPONSE']._serialized_start=1686
+  _globals['_STATUSRESPONSE']._serialized_end=1760
+  _globals['_RUNNER']._serialized_start=1938
+  _globals['_RUNNER']._serialized_end=2113
 # @@protoc_insertion_point(module_scope)

@@ -105,6 +105,7 @@ class RunResponse(_message.Message):
     CONSOLE_FIELD_NUMBER: _builtins.int
     ASK_FIELD_NUMBER: _builtins.int
     FINISHED_FIELD_NUMBER: _builtins.int
+    RESULT_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def started(self) -> Global___Started: ...
     @_builtins.property
@@ -113,6 +114,8 @@ class RunResponse(_message.Message):
     def ask(self) -> Global___Ask: ...
     @_builtins.property
     def finished(self) -> Global___Finished: ...
+    @_builtins.property
+    def result(self) -> Global___ResultPiece: ...
     def __init__(
         self,
         *,
@@ -120,16 +123,39 @@ class RunResponse(_message.Message):
         console: Global___Console | None = ...,
         ask: Global___Ask | None = ...,
         finished: Global___Finished | None = ...,
+        result: Global___ResultPiece | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["ask", b"ask", "console", b"console", "finished", b"finished", "message", b"message", "started", b"started"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ask", b"ask", "console", b"console", "finished", b"finished", "message", b"message", "result", b"result", "started", b"started"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ask", b"ask", "console", b"console", "finished", b"finished", "message", b"message", "started", b"started"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ask", b"ask", "console", b"console", "finished", b"finished", "message", b"message", "result", b"result", "started", b"started"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["started", "console", "ask", "finished"]  # noqa: Y015
+    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["started", "console", "ask", "finished", "result"]  # noqa: Y015
     _WhichOneofArgType_message: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_message) -> _WhichOneofReturnType_message | None: ...
 
 Global___RunResponse: _TypeAlias = RunResponse  # noqa: Y015
+
+@_typing.final
+class ResultPiece(_message.Message):
+    """A part of a result longer than 1 MiB. All come right before `finished`, whose `returned.result` is the end of it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DATA_FIELD_NUMBER: _builtins.int
+    data: _builtins.bytes
+    """At most 1 MiB."""
+    def __init__(
+        self,
+        *,
+        data: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ResultPiece: _TypeAlias = ResultPiece  # noqa: Y015
 
 @_typing.final
 class RunLimits(_message.Message):
@@ -411,7 +437,7 @@ class Returned(_message.Message):
 
     RESULT_FIELD_NUMBER: _builtins.int
     result: _builtins.bytes
-    """JSON in UTF-8, at most `limits.result_bytes`."""
+    """JSON in UTF-8, at most `limits.result_bytes`; of a result longer than 1 MiB what no ResultPiece has brought."""
     def __init__(
         self,
         *,
