@@ -6,7 +6,7 @@ BIN := .venv/bin
 MEMBERS := protos services/kit services/openapi services/docsearch services/runner services/orchestrator services/local
 PYTEST_ARGS ?=
 
-.PHONY: help setup demo test ci lint fmt types contracts generated protos docs lock wheels bench bench-search roundtrip clean
+.PHONY: help setup demo test ci lint fmt types contracts generated protos docs lock wheels bench bench-search roundtrip conformance clean
 
 help: ## list the verbs
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ types: setup ## mypy, strict
 
 contracts: setup ## who may import whom
 	@$(BIN)/lint-imports --no-logo
+
+conformance: setup ## the MCP conformance suite, both requirement sets, on what is served and on a server with its fixtures
+	@PYTHONPATH=examples/orders:tests/plugins $(BIN)/python tests/conformance/run.py
 
 generated: setup ## generated files are what their sources give
 	@$(BIN)/python protos/generate.py --check

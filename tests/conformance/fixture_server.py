@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import secrets
 import socket
 import sys
@@ -37,8 +38,20 @@ from sandbridge_orchestrator.edge.http import loopback_app
 from sandbridge_orchestrator.edge.server import Context, Identity, build_server, calls_of
 from sandbridge_orchestrator.edge.testing import INTRODUCTION, ScriptedCodeMode
 
-METHODS = ("completion/complete", "logging/setLevel", "resources/subscribe", "resources/unsubscribe")
+METHODS = (
+    "completion/complete",
+    "logging/setLevel",
+    "resources/subscribe",
+    "resources/unsubscribe",
+    "subscriptions/listen",
+    "tasks/get",
+    "tasks/update",
+    "tasks/cancel",
+)
 """Methods that the product does not serve."""
+
+EVENTS = "events"
+"""What `--names` calls the store of past events, which lets streams be resumed."""
 
 
 def _boundary() -> str:
@@ -131,7 +144,8 @@ def fixture_server() -> FixtureServer:
 
 def names() -> list[str]:
     """Return the names of all fixtures."""
-    return [*fixture_server().tools.handlers, *prompts.PROMPTS, *resources.RESOURCES, resources.TEMPLATE, *METHODS]
+    behind = [*prompts.PROMPTS, *resources.RESOURCES, resources.TEMPLATE]
+    return [*fixture_server().tools.handlers, *behind, *METHODS, EVENTS]
 
 
 async def _serve() -> None:
@@ -155,6 +169,8 @@ async def _serve() -> None:
 if __name__ == "__main__":
     # Logging and sampling are on their way out of the protocol, and the suite still asks for them.
     warnings.simplefilter("ignore")
+    # Refusals are what the suite provokes; only faults are worth reading.
+    logging.disable(logging.WARNING)
     if sys.argv[1:] == ["--names"]:
         print(json.dumps(names()))
     else:
