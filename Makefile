@@ -6,7 +6,7 @@ BIN := .venv/bin
 MEMBERS := protos services/kit services/openapi services/docsearch services/runner services/orchestrator services/local
 PYTEST_ARGS ?=
 
-.PHONY: help setup demo test ci lint fmt types contracts generated protos docs lock wheels bench bench-search roundtrip conformance clean
+.PHONY: gvisor-tools help setup demo test ci lint fmt types contracts generated protos docs lock wheels bench bench-search roundtrip conformance clean
 
 help: ## list the verbs
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,6 +66,9 @@ wheels: setup ## build the wheels of all members into dist/
 	@for member in $(MEMBERS); do \
 	  $(BIN)/uv build --quiet --wheel --offline --no-build-isolation --python $(BIN)/python -o dist $$member || exit 1; done
 	@ls dist
+
+gvisor-tools: ## build runsc for the engine gvisor, once for each version (needs Go 1.26)
+	@tools/gvisor/build
 
 ##@ measure
 bench: setup ## ratios and figures, paired in one run (BENCH="execute bridge" for some)
