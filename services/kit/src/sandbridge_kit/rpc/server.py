@@ -26,6 +26,8 @@ Callers: TypeAlias = Mapping[str, Collection[Service]]
 """Who may call what: by the full name of a service (`sandbridge.docs.v1.DocsSearch`) or of one method
 (`/sandbridge.docs.v1.DocsSearch/Search`, which then has precedence). What is not named nobody may call."""
 
+EOF: object = grpc.aio.EOF  # type: ignore[attr-defined]  # the stubs know only its type
+"""What reading a stream gives after its last message."""
 HEALTH = "grpc.health.v1.Health"
 MAX_UNARY_S = 30.0
 """Longest time that a call with one answer may take, whatever its deadline."""

@@ -1,0 +1,47 @@
+"""What can be set about a runner process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from sandbridge_kit.environment import ServiceSettings
+from sandbridge_kit.ports.runner import MIB, RunLimits
+from sandbridge_runner.engines.options import EngineName, EngineOptions
+from sandbridge_runner.runtimes.base import RuntimeName
+
+
+class RunnerSettings(ServiceSettings):
+    """A runner knows no API and holds no credential: only how it runs scripts, and how much each may use at most."""
+
+    address: str = "127.0.0.1:7402"
+    engine: EngineName = "deno"
+    runtime: RuntimeName = "deno"
+    """What runs the guest inside gvisor and microsandbox."""
+    slots: Annotated[int, Field(ge=1, le=64)] = 4
+    """Runs at once."""
+    spares: Annotated[int, Field(ge=0, le=64)] = 2
+    """Warm sandboxes kept waiting."""
+    max_wall_clock_ms: Annotated[int, Field(ge=100, le=900_000)] = 900_000
+    max_memory_mib: Annotated[int, Field(ge=64, le=4_096)] = 256
+    runsc: Path | None = None
+    allow_outdated_runsc: bool = False
+    folder: Path | None = None
+    """Where engines make their own directory."""
+
+    @property
+    def ceilings(self) -> RunLimits:
+        """The most that any run may use here, whatever its caller asks for."""
+        return RunLimits(wall_clock_ms=self.max_wall_clock_ms, memory_bytes=self.max_memory_mib * MIB)
+
+    @property
+    def options(self) -> EngineOptions:
+        """The engine's part."""
+        return EngineOptions(
+            runtime=self.runtime,
+            runsc=self.runsc,
+            allow_outdated_runsc=self.allow_outdated_runsc,
+            folder=self.folder,
+        )
