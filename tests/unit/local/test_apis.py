@@ -76,6 +76,16 @@ def test_a_base_url_with_anything_but_origin_and_path_is_refused_without_showing
     assert "canary" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "url", ["http://169.254.169.254/latest", "http://[fe80::1]", "http://metadata.google.internal"]
+)
+def test_a_base_url_that_no_call_could_ever_reach_is_refused_at_the_start(url: str) -> None:
+    settings = ApiSettings(openapi=DocumentSettings(path="a.json"), base_url=url)
+
+    with pytest.raises(SettingsError, match=r"The base URL of 'api' http://.* is never reachable\."):
+        base_url(settings, load(document()))
+
+
 def test_relative_references_stay_inside_the_documents_own_directory(tmp_path: Path) -> None:
     (tmp_path / "secret.yaml").write_text("a: 1")
     folder = tmp_path / "specs"

@@ -7,10 +7,20 @@ from pathlib import Path
 import pytest
 
 from sandbridge_kit.config import SettingsError
+from sandbridge_kit.destination import origin_of
+from sandbridge_kit.validity import Accepted, Authority, Refused
 from sandbridge_local.api_keys import api_keys
-from sandbridge_local.settings import Settings, settings_from
+from sandbridge_local.engines import reach_of
+from sandbridge_local.settings import (
+    LocalSandboxSettings,
+    Settings,
+    acknowledges_no_egress_control,
+    sandbox_from,
+    settings_from,
+)
 from sandbridge_local.sources import api_arguments, named
-from sandbridge_local.validity import refusal
+from sandbridge_local.validity import banners_of, verdict_of
+from sandbridge_runner.runtimes.base import Reach
 
 APIS = ({"name": "api", "openapi": {"path": "a.yaml"}},)
 
@@ -187,17 +197,76 @@ def test_a_key_that_cannot_be_used_is_refused_without_being_shown(environ: dict[
 
 
 @pytest.mark.parametrize(
-    ("flags", "refused"),
+    ("flags", "said"),
     [
-        ({}, None),
-        ({"transport": "http", "single-tenant": True}, None),
-        ({"transport": "http", "single-tenant": True, "host": "::1"}, None),
-        ({"transport": "http"}, "--single-tenant"),
-        ({"transport": "http", "single-tenant": True, "host": "0.0.0.0"}, "loopback only"),
+        ({}, ()),
+        ({"transport": "http", "single-tenant": True}, "SINGLE TENANT"),
+        ({"transport": "http", "single-tenant": True, "host": "0.0.0.0"}, "Use --host 127.0.0.1."),
         ({"mode": "hosted"}, "hard boundary"),
+        ({"engine": "deno", "runtime": "node"}, "is its own runtime"),
+        ({"egress-authority": "executor"}, "shop has one"),
+        ({"egress-authority": "none"}, "SANDBRIDGE_ACKNOWLEDGE_NO_EGRESS_CONTROL=1"),
+        ({"engine": "gvisor", "allow-outdated-runsc": True}, "OUTDATED GVISOR"),
     ],
 )
-def test_a_combination_that_is_not_sound_is_refused_with_its_fix(flags: dict[str, object], refused: str | None) -> None:
-    reason = refusal(settings(flags=flags))
+def test_the_matrix_is_asked_about_what_was_set(flags: dict[str, object], said: str | tuple[()]) -> None:
+    verdict = verdict_of(settings(flags=flags), platform="linux", credentialed=["shop"])
 
-    assert (reason is None) if refused is None else (reason is not None and refused in reason)
+    text = verdict.line if isinstance(verdict, Refused) else verdict.banners
+    assert text == () if said == () else said in "".join(text)
+
+
+def test_a_command_that_listens_nowhere_is_not_refused_for_its_transport() -> None:
+    chosen = settings(flags={"transport": "http"})
+
+    assert (
+        isinstance(verdict_of(chosen, platform="linux"), Refused),
+        verdict_of(chosen, platform="linux", serves=False),
+    ) == (True, Accepted())
+
+
+def test_what_the_matrix_refuses_is_wrong_usage() -> None:
+    with pytest.raises(SettingsError, match="no good"):
+        banners_of(Refused("no good"))
+    assert banners_of(Accepted(("weak",))) == ("weak",)
+
+
+def test_no_egress_control_is_acknowledged_by_a_variable_alone() -> None:
+    name = "SANDBRIDGE_ACKNOWLEDGE_NO_EGRESS_CONTROL"
+
+    assert (acknowledges_no_egress_control({}), acknowledges_no_egress_control({name: "1"})) == (False, True)
+    assert settings(environ={name: "1"}).egress.authority == "bridge"
+    with pytest.raises(SettingsError, match="use 1 or 0"):
+        acknowledges_no_egress_control({name: "sure"})
+    with pytest.raises(SettingsError, match="there is no such setting"):
+        settings(config="egress: {noEgressControl: true}")
+
+
+def test_engine_runtime_and_egress_are_set_like_everything_else() -> None:
+    environ = {"SANDBRIDGE_ENGINE": "gvisor", "SANDBRIDGE_RUNTIME": "node", "SANDBRIDGE_ALLOW_OUTDATED_RUNSC": "1"}
+    config = "sandbox: {engine: node, runsc: /opt/runsc}\negress: {authority: wrapper}"
+
+    chosen = settings(flags={"engine": "microsandbox"}, environ=environ, config=config)
+
+    assert (chosen.sandbox, chosen.egress.authority) == (
+        LocalSandboxSettings(engine="microsandbox", runtime="node", runsc="/opt/runsc", allow_outdated_runsc=True),
+        "wrapper",
+    )
+
+
+def test_a_command_without_apis_reads_its_engine_settings_alone() -> None:
+    assert sandbox_from(flags={"runsc": "/r"}, environ={"SANDBRIDGE_ALLOW_OUTDATED_RUNSC": "yes"}) == (
+        LocalSandboxSettings(runsc="/r", allow_outdated_runsc=True)
+    )
+    with pytest.raises(SettingsError, match="SANDBRIDGE_ENGINE: Input should be 'deno', 'node'"):
+        sandbox_from(flags={}, environ={"SANDBRIDGE_ENGINE": "v8"})
+
+
+@pytest.mark.parametrize(
+    ("authority", "reach"),
+    [("bridge", ()), ("executor", ("api.example:443", "[::1]:8080")), ("wrapper", None), ("none", None)],
+)
+def test_a_script_reaches_by_itself_what_its_authority_says_and_no_more(authority: Authority, reach: Reach) -> None:
+    origins = [origin_of(url) for url in ("https://api.example/v1", "http://[::1]:8080", "https://api.example/v2")]
+
+    assert reach_of(authority, origins) == reach

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -16,6 +16,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
 
 from sandbridge_kit.ports.runner import MIB, RunLimits
+from sandbridge_kit.validity import EngineName, RuntimeName
 
 _WRITTEN_AS = {"tuple_type": "this must be a list", "model_type": "this must be a mapping"}
 """What YAML calls the types that the schema is made of."""
@@ -95,7 +96,9 @@ class LimitSettings(Section):
 class SandboxSettings(Section):
     """How scripts are run."""
 
-    engine: Literal["deno"] = "deno"
+    engine: EngineName = "deno"
+    runtime: RuntimeName | None = None
+    """What runs scripts inside gvisor and microsandbox; None is deno. The engines deno and node are their own."""
     pool_size: Annotated[int, Field(ge=0, le=64)] = 2
     """Warm spares kept waiting."""
     concurrency: Annotated[int, Field(ge=1, le=64)] = 4

@@ -14,10 +14,10 @@ from sandbridge_kit.config import SettingsError
 from sandbridge_kit.errors import SandbridgeError
 from sandbridge_local.api_keys import api_keys
 from sandbridge_local.arguments import parser
-from sandbridge_local.settings import OPTIONS, Settings, settings_from
+from sandbridge_local.settings import OPTIONS, Settings, acknowledges_no_egress_control, sandbox_from, settings_from
 from sandbridge_local.sources import api_arguments
 
-_NEED_KEYS = frozenset({"serve", "run"})
+_NEED_KEYS = frozenset({"serve", "run", "egress_policy"})
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -27,10 +27,16 @@ def main(argv: list[str] | None = None) -> int:
         return 2
     options = parser(version("sandbridge-local")).parse_args(argv)
     try:
-        settings = None if options.command == "doctor" else _settings(options, os.environ)
-        if options.command in _NEED_KEYS and settings is not None:
+        name = options.command.replace("-", "_")
+        settings = None
+        if name == "doctor":
+            options.sandbox = sandbox_from(flags=_flags(options), environ=os.environ)
+        else:
+            settings = _settings(options, os.environ)
+        if name in _NEED_KEYS and settings is not None:
             options.keys = _keys(settings, os.environ)
-        command = importlib.import_module(f"sandbridge_local.commands.{options.command}")
+            options.no_egress_control = acknowledges_no_egress_control(os.environ)
+        command = importlib.import_module(f"sandbridge_local.commands.{name}")
         code = int(command.run(settings, options))
         sys.stdout.flush()
         return code
@@ -56,9 +62,12 @@ def _settings(options: argparse.Namespace, environ: Mapping[str, str]) -> Settin
         raise SettingsError(f"Cannot read the config file {config}: {error.strerror}.") from None
     except UnicodeDecodeError:
         raise SettingsError(f"The config file {config} is not UTF-8.") from None
-    flags = {option.flag: getattr(options, option.flag.replace("-", "_"), None) for option in OPTIONS}
     apis = api_arguments(options.openapi, options.base_url, options.allow_private)
-    return settings_from(flags=flags, environ=environ, config_text=text, apis=apis)
+    return settings_from(flags=_flags(options), environ=environ, config_text=text, apis=apis)
+
+
+def _flags(options: argparse.Namespace) -> dict[str, object]:
+    return {option.flag: getattr(options, option.flag.replace("-", "_"), None) for option in OPTIONS}
 
 
 def _keys(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:

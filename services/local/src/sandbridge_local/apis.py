@@ -6,7 +6,8 @@ from collections.abc import Container
 from dataclasses import dataclass, replace
 
 from sandbridge_kit.config import ApiSettings, SettingsError
-from sandbridge_local.base_urls import base_url_of, host_port_of, is_private, origin_of
+from sandbridge_kit.destination import Origin, Standing, origin_of, standing_by_name
+from sandbridge_local.base_urls import base_url_of, origin_in
 from sandbridge_local.settings import Settings
 from sandbridge_local.sources import read_source
 from sandbridge_openapi.document import load
@@ -30,12 +31,17 @@ class LoadedApi:
         return self.settings.name
 
     @property
+    def origin(self) -> Origin | None:
+        """Where its calls go."""
+        return None if self.base_url is None else origin_of(self.base_url)
+
+    @property
     def unlisted_target(self) -> str | None:
         """The base URL's `host:port` where calls to it will be refused, because it is private and not listed."""
-        if self.base_url is None or not is_private(self.base_url):
+        origin = self.origin
+        if origin is None or standing_by_name(origin) is not Standing.PRIVATE:
             return None
-        target = host_port_of(self.base_url)
-        return None if target in self.settings.allow_private else target
+        return None if origin.authority in self.settings.allow_private else origin.authority
 
     @property
     def caution(self) -> str | None:
@@ -100,10 +106,13 @@ def base_url(settings: ApiSettings, document: Document) -> str | None:
     first = document.servers[0].url
     if not first.lower().startswith(("http://", "https://")):
         return None
-    checked = base_url_of(first, setting=f"The first server in the document of {settings.name!r}")
-    if settings.openapi.url is not None and origin_of(checked) != origin_of(settings.openapi.url):
-        raise SettingsError(
-            f"The document of {settings.name!r} comes from {origin_of(settings.openapi.url)} but names the server "
-            f"{origin_of(checked)}; say which one you mean with --base-url, or baseUrl in the config file."
-        )
+    setting = f"The first server in the document of {settings.name!r}"
+    checked = base_url_of(first, setting=setting)
+    if settings.openapi.url is not None:
+        named, source = origin_in(checked, setting=setting), origin_of(settings.openapi.url)
+        if named != source:
+            raise SettingsError(
+                f"The document of {settings.name!r} comes from {source} but names the server {named}; say which one "
+                "you mean with --base-url, or baseUrl in the config file."
+            )
     return checked

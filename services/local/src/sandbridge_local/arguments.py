@@ -6,6 +6,8 @@ import argparse
 
 from sandbridge_local.settings import OPTIONS
 
+_ENGINE = ("engine", "runtime", "runsc", "allow-outdated-runsc")
+
 
 def parser(version: str) -> argparse.ArgumentParser:
     """Return the parser of the `sandbridge` command; it exits with 2 on wrong usage."""
@@ -29,7 +31,7 @@ def parser(version: str) -> argparse.ArgumentParser:
     run.add_argument("file", metavar="FILE|-", help="the script, or - for standard input")
     run.add_argument("--dry-run", action="store_true", help="send only safe calls")
     run.add_argument("--json", action="store_true", help="print the structured result")
-    _settings(run, "engine", "timeout-ms", "memory-mib", "audit-file")
+    _settings(run, *_ENGINE, "egress-authority", "timeout-ms", "memory-mib", "audit-file")
 
     check = _command(commands, "check", "load the documents and say what was skipped, and why")
     check.add_argument("--json", action="store_true", help="print the report as JSON")
@@ -39,6 +41,7 @@ def parser(version: str) -> argparse.ArgumentParser:
 
     doctor = commands.add_parser("doctor", help="say which engines and protection layers work here", allow_abbrev=False)
     doctor.add_argument("--json", action="store_true", help="print the report as JSON")
+    _settings(doctor, "runsc", "allow-outdated-runsc")
     return root
 
 

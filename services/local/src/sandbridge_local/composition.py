@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 from collections import Counter
@@ -17,6 +18,7 @@ from sandbridge_kit.config import SandboxSettings, SettingsError
 from sandbridge_kit.errors import Code, SandbridgeError, fail
 from sandbridge_kit.ports.runner import MIB, RunLimits
 from sandbridge_local.apis import LoadedApi
+from sandbridge_local.engines import chosen_engine, reach_of
 from sandbridge_local.settings import Settings
 from sandbridge_openapi.model import Document
 from sandbridge_orchestrator.adapters.admission import Slots
@@ -33,7 +35,6 @@ from sandbridge_orchestrator.edge.introduction import ApiSummary, Introduction, 
 from sandbridge_orchestrator.gate import ControlledGate
 from sandbridge_orchestrator.service import Orchestrator
 from sandbridge_runner.engines.base import Engine
-from sandbridge_runner.engines.deno import DenoEngine
 from sandbridge_runner.service import PoolRunner
 
 
@@ -70,7 +71,9 @@ async def composed(
         stack.callback(results.close)
         sender = Sender(limits)
         stack.push_async_callback(sender.close)
-        runner = await stack.enter_async_context(started(DenoEngine, sandbox, limits.run))
+        reach = reach_of(settings.egress.authority, (api.origin for api in apis if api.origin is not None))
+        engine = functools.partial(chosen_engine, sandbox, reach=reach)
+        runner = await stack.enter_async_context(started(engine, sandbox, limits.run))
         orchestrator = Orchestrator(
             runner=runner,
             docs=CatalogueSearch(Catalogue.build({api.name: api.document for api in apis})),
@@ -96,7 +99,7 @@ async def started(
     try:
         runner = PoolRunner(engine(), slots=sandbox.concurrency, spares=sandbox.pool_size, ceilings=ceilings)
         await runner.start()
-    except (OSError, SandbridgeError) as error:
+    except (OSError, ValueError, SandbridgeError) as error:
         raise fail(
             Code.SANDBOX_LOST,
             f"Sandboxes do not start here: {start_trouble(error)}.",

@@ -11,7 +11,7 @@ import secrets
 import signal
 import socket
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any, NoReturn, TextIO
 
@@ -35,11 +35,15 @@ _BACKLOG = 128
 log = logging.getLogger("sandbridge")
 
 
-def serve_until_stopped(settings: Settings, keys: Mapping[str, str], apis: tuple[LoadedApi, ...]) -> NoReturn:
-    """Serve, then end the process. Raises SettingsError or SandbridgeError before anything is served."""
+def serve_until_stopped(
+    settings: Settings, keys: Mapping[str, str], apis: tuple[LoadedApi, ...], banners: Sequence[str]
+) -> NoReturn:
+    """Serve, then end the process. `banners` are shown first. Raises SettingsError or SandbridgeError before it."""
     set_up_logs(sys.stderr)
     with audit_stream(settings.audit_file) as audit:
         loop = asyncio.new_event_loop()
+        for banner in banners:
+            print(f"sandbridge: {banner}", file=sys.stderr)
         code = loop.run_until_complete(_serve(settings, keys, apis, audit))
         audit.flush()
         # A terminal on standard input is read in a thread that only its next line would end, and a clean exit of the
@@ -158,8 +162,6 @@ def _say_what_is_served(settings: Settings, keys: Mapping[str, str], apis: tuple
                 f"sandbridge: {api.name}: operations skipped: {len(api.document.skipped)}; `sandbridge check` says why",
                 file=sys.stderr,
             )
-    if settings.transport == "http":
-        print("sandbridge: SINGLE TENANT: whoever reaches this port acts with these API keys", file=sys.stderr)
     if settings.audit_file is None:
         print("sandbridge: audit records go to standard error (--audit-file PATH keeps them)", file=sys.stderr)
     sys.stderr.flush()

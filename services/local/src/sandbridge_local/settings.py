@@ -9,18 +9,36 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
-from sandbridge_kit.config import Deployment, SettingsError, explain, tree_from
+from sandbridge_kit.config import Deployment, SandboxSettings, Section, SettingsError, explain, tree_from
+from sandbridge_kit.validity import Authority, Mode, Transport
+
+
+class LocalSandboxSettings(SandboxSettings):
+    """How scripts are run here: with what is installed on this machine."""
+
+    runsc: str | None = None
+    """Path of gVisor's binary, for the engine gvisor."""
+    allow_outdated_runsc: bool = False
+    """Accept a runsc with known holes."""
+
+
+class EgressSettings(Section):
+    """What a script's own network may be."""
+
+    authority: Authority = "bridge"
 
 
 class Settings(Deployment):
     """A deployment, and what belongs to this process: `mode`, transport and address."""
 
-    mode: Literal["local", "hosted"] = "local"
-    transport: Literal["stdio", "http"] = "stdio"
+    mode: Mode = "local"
+    sandbox: LocalSandboxSettings = LocalSandboxSettings()
+    egress: EgressSettings = EgressSettings()
+    transport: Transport = "stdio"
     single_tenant: bool = False
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65_535)] = 8080
@@ -55,7 +73,20 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option("host", ("host",), "address to listen on"),
     Option("port", ("port",), "port to listen on; 0 takes a free one"),
-    Option("engine", ("sandbox", "engine"), "sandbox engine: deno"),
+    Option("engine", ("sandbox", "engine"), "sandbox engine: deno, node, gvisor or microsandbox"),
+    Option("runtime", ("sandbox", "runtime"), "what runs scripts inside gvisor and microsandbox: deno or node"),
+    Option("runsc", ("sandbox", "runsc"), "path of gVisor's binary"),
+    Option(
+        "allow-outdated-runsc",
+        ("sandbox", "allowOutdatedRunsc"),
+        "accept a gVisor with known holes, in local mode",
+        boolean=True,
+    ),
+    Option(
+        "egress-authority",
+        ("egress", "authority"),
+        "who limits a script's network: bridge, executor, wrapper or none",
+    ),
     Option("pool-size", ("sandbox", "poolSize"), "warm spares kept waiting"),
     Option("concurrency", ("sandbox", "concurrency"), "runs at once"),
     Option("timeout-ms", ("sandbox", "limits", "wallClockMs"), "longest run, in milliseconds"),
@@ -63,9 +94,13 @@ OPTIONS: tuple[Option, ...] = (
     Option("audit-file", ("auditFile",), "append audit records to this file instead of standard error"),
 )
 
-OTHER_VARIABLES = frozenset({"SANDBRIDGE_CONFIG", "SANDBRIDGE_API_KEYS_DIR", "SANDBRIDGE_API_KEY"})
+NO_EGRESS_CONTROL = "SANDBRIDGE_ACKNOWLEDGE_NO_EGRESS_CONTROL"
+"""Accepts egress authority `none`. A variable only: a flag or a file would be copied along without being read."""
+
+OTHER_VARIABLES = frozenset({"SANDBRIDGE_CONFIG", "SANDBRIDGE_API_KEYS_DIR", "SANDBRIDGE_API_KEY", NO_EGRESS_CONTROL})
 """Variables that are read outside the schema; `SANDBRIDGE_API_KEY_<NAME>` too."""
 
+_MODELS = (Settings, LocalSandboxSettings, EgressSettings)
 _TRUE, _FALSE = frozenset({"1", "true", "yes"}), frozenset({"0", "false", "no", ""})
 
 
@@ -81,21 +116,43 @@ def settings_from(
     Raises SettingsError.
     """
     tree = tree_from(config_text)
-    _refuse_unknown_variables(environ)
-    set_by: dict[tuple[str, ...], str] = {}
-    for option in OPTIONS:
-        if option.variable in environ:
-            _put(tree, option.path, _from_text(option, environ[option.variable]))
-            set_by[option.path] = option.variable
-        if flags.get(option.flag) is not None:
-            _put(tree, option.path, flags[option.flag])
-            set_by[option.path] = f"--{option.flag}"
+    set_by = _fill(tree, flags, environ)
     if apis:
         tree["apis"] = list(apis)
     try:
         return Settings.model_validate(tree)
     except ValidationError as error:
-        raise SettingsError(explain(error, (Settings,), set_by)) from None
+        raise SettingsError(explain(error, _MODELS, set_by)) from None
+
+
+def sandbox_from(*, flags: Mapping[str, Any], environ: Mapping[str, str]) -> LocalSandboxSettings:
+    """Return how scripts are run, for a command that needs no API. Raises SettingsError."""
+    tree: dict[str, Any] = {}
+    set_by = _fill(tree, flags, environ)
+    try:
+        return LocalSandboxSettings.model_validate(tree.get("sandbox", {}))
+    except ValidationError as error:
+        raise SettingsError(explain(error, _MODELS, {path[1:]: name for path, name in set_by.items()})) from None
+
+
+def acknowledges_no_egress_control(environ: Mapping[str, str]) -> bool:
+    """Return whether egress authority `none` was accepted. Raises SettingsError for an unclear value."""
+    return _switch(NO_EGRESS_CONTROL, environ.get(NO_EGRESS_CONTROL, ""))
+
+
+def _fill(tree: dict[str, Any], flags: Mapping[str, Any], environ: Mapping[str, str]) -> dict[tuple[str, ...], str]:
+    """Put variables and flags into the tree; return what set each path."""
+    _refuse_unknown_variables(environ)
+    set_by: dict[tuple[str, ...], str] = {}
+    for option in OPTIONS:
+        if option.variable in environ:
+            text = environ[option.variable]
+            _put(tree, option.path, _switch(option.variable, text) if option.boolean else text)
+            set_by[option.path] = option.variable
+        if flags.get(option.flag) is not None:
+            _put(tree, option.path, flags[option.flag])
+            set_by[option.path] = f"--{option.flag}"
+    return set_by
 
 
 def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
@@ -106,14 +163,12 @@ def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
             raise SettingsError(f"Unknown variable {name}" + (f"; did you mean {near[0]}?" if near else "."))
 
 
-def _from_text(option: Option, text: str) -> object:
-    if not option.boolean:
-        return text
+def _switch(variable: str, text: str) -> bool:
     if text.lower() in _TRUE:
         return True
     if text.lower() in _FALSE:
         return False
-    raise SettingsError(f"{option.variable} is {text!r}; use 1 or 0.")
+    raise SettingsError(f"{variable} is {text!r}; use 1 or 0.")
 
 
 def _put(tree: dict[str, Any], path: tuple[str, ...], value: object) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 
 from sandbridge_kit.config import API_NAME, API_NAME_RULE, DocumentSettings, SettingsError
-from sandbridge_local.base_urls import base_url_of, host_port_of
+from sandbridge_local.base_urls import base_url_of, origin_in
 
 MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
 _FETCH_TIMEOUT_S = 30.0
@@ -68,7 +68,7 @@ def api_arguments(openapi: list[str], base_urls: list[str], allow_private: list[
         if target is None:
             raise SettingsError(f"--base-url names {name!r}, but the APIs are {', '.join(apis)}.")
         target["baseUrl"] = base_url_of(url, setting="--base-url")
-        target["allowPrivate"].append(host_port_of(url))
+        target["allowPrivate"].append(origin_in(url, setting="--base-url").authority)
     return tuple(apis.values())
 
 

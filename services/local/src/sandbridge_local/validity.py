@@ -1,36 +1,51 @@
-"""Which combinations of mode, transport and engine may start: one pure function, one line per refusal."""
+"""The validity matrix, asked about the settings of this process."""
 
 from __future__ import annotations
 
-import ipaddress
+from collections.abc import Iterable
 
+from sandbridge_kit.config import SettingsError
+from sandbridge_kit.validity import Accepted, Acknowledgement, Choice, Matrix, Refused, Verdict
 from sandbridge_local.settings import Settings
 
 
-def refusal(settings: Settings) -> str | None:
-    """Return why this combination must not be served, with the fix; None where it may."""
-    if settings.mode == "hosted":
-        return (
-            f"Hosted mode needs a hard boundary (gvisor or microsandbox); engine {settings.sandbox.engine} is for "
-            "local mode only. Use --mode local."
+def verdict_of(
+    settings: Settings,
+    *,
+    platform: str,
+    credentialed: Iterable[str] = (),
+    no_egress_control: bool = False,
+    serves: bool = True,
+) -> Verdict:
+    """Return whether these settings may start. `no_egress_control`: authority `none` was acknowledged.
+
+    `serves`: False for a command that runs one script and listens nowhere.
+    """
+    acknowledged: set[Acknowledgement] = set()
+    if settings.single_tenant:
+        acknowledged.add("single-tenant")
+    if no_egress_control:
+        acknowledged.add("no-egress-control")
+    return Matrix().judge(
+        Choice(
+            mode=settings.mode,
+            engine=settings.sandbox.engine,
+            runtime=settings.sandbox.runtime,
+            authority=settings.egress.authority,
+            platform=platform,
+            transport=settings.transport if serves else None,
+            host=settings.host,
+            credentialed=tuple(credentialed),
+            acknowledged=frozenset(acknowledged),
+            allow_outdated_runsc=settings.sandbox.allow_outdated_runsc,
         )
-    if settings.transport == "stdio":
-        return None
-    if not settings.single_tenant:
-        return (
-            "HTTP without sign-in is refused: whoever reaches the port would act with your API keys. "
-            "Use stdio, or accept that on loopback with --single-tenant (SANDBRIDGE_ACKNOWLEDGE_SINGLE_TENANT=1)."
-        )
-    if not is_loopback(settings.host):
-        return f"--single-tenant listens on loopback only, not on {settings.host}. Use --host 127.0.0.1."
-    return None
+    )
 
 
-def is_loopback(host: str) -> bool:
-    """True for `localhost` and loopback addresses."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
+def banners_of(verdict: Verdict) -> tuple[str, ...]:
+    """Return what to show at the start; raises SettingsError for what must not start."""
+    match verdict:
+        case Refused(line):
+            raise SettingsError(line)
+        case Accepted(banners):
+            return banners

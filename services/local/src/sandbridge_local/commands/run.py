@@ -12,14 +12,25 @@ from sandbridge_local.apis import load_apis
 from sandbridge_local.output import print_json
 from sandbridge_local.running import run_script
 from sandbridge_local.settings import Settings
+from sandbridge_local.validity import banners_of, verdict_of
 
 _MAX_SCRIPT_BYTES = 1024 * 1024
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Run one script; 1 when it failed."""
+    verdict = verdict_of(
+        settings,
+        platform=sys.platform,
+        credentialed=options.keys,
+        no_egress_control=options.no_egress_control,
+        serves=False,
+    )
+    banners = banners_of(verdict)
     code = script(options.file)
     apis = load_apis(settings, keys=options.keys)
+    for banner in banners:
+        print(f"sandbridge: {banner}", file=sys.stderr)
     for api in apis:
         if api.caution:
             print(f"sandbridge: {api.caution}", file=sys.stderr)
