@@ -143,8 +143,8 @@ class ScriptedRunner:
         try:
             yield run
         finally:
-            await run.close()
             self.running -= 1
+            await run.close()
 
     def status(self) -> RunnerStatus:
         """Return the state of now."""
