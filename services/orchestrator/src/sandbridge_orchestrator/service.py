@@ -255,7 +255,7 @@ class Orchestrator:
 
     @staticmethod
     async def _is_lost_unsent(session: RunSession, finished: Finished) -> bool:
-        lost = isinstance(finished.outcome, Failed) and finished.outcome.failure.code is Code.SANDBOX_LOST
+        lost = isinstance(finished.outcome, Failed) and _is_lost(finished.outcome.failure)
         if not lost or session.gathered.questions or session.remaining_ms < _SHORTEST_RESTART_MS:
             return False
         # Stopped first: a call that was about to leave must not do so after it was found unsent.
@@ -332,10 +332,12 @@ class Orchestrator:
         message = self._redactor().text(failure.message)[:_MESSAGE_CHARS]
         hint = self._redactor().text(failure.hint)[:_MESSAGE_CHARS]
         unknown = ledger.unknown()
+        answered = [entry for entry in ledger.sent() if entry not in unknown] if _is_lost(failure) else []
+        if (unknown or answered) and not message.endswith("."):
+            message += "."
         if unknown:
             message += f" Sent without an answer, so they may have taken effect: {_listed(unknown)}."
-        answered = tuple(entry for entry in ledger.sent() if entry not in unknown)
-        if failure.code is Code.SANDBOX_LOST and answered:
+        if answered:
             # Whoever runs the script again must know what the API has done already.
             message += f" Calls that were answered before: {_listed(answered)}."
             hint = hint or "Do not repeat calls that changed something: check the API, then run only what is missing."
@@ -365,6 +367,10 @@ class _Attempt:
     calls: int = 0
     bytes_out: int = 0
     starts: int | None = None
+
+
+def _is_lost(failure: Failure) -> bool:
+    return failure.code is Code.SANDBOX_LOST
 
 
 def _listed(entries: Sequence[CallEntry]) -> str:
