@@ -34,9 +34,13 @@ def refused(ask: Callable[[], None]) -> Code | None:
         (SwitchState(True, {}, 3), SwitchState(False, {}, 4), SwitchState(False, {}, 4)),
         (SwitchState(False, {}, 4), SwitchState(True, {}, 3), SwitchState(False, {}, 4)),
         (SwitchState(True, {}, 4), SwitchState(False, {"a": False}, 4), SwitchState(False, {"a": False}, 4)),
-        (SwitchState(False, {"a": True}, 4), SwitchState(True, {"b": False}, 4), SwitchState(False, {"a": True, "b": False}, 4)),
+        (
+            SwitchState(False, {"a": True}, 4),
+            SwitchState(True, {"b": False}, 4),
+            SwitchState(False, {"a": True, "b": False}, 4),
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_highest_revision_is_in_force(
     current: SwitchState | None, offered: SwitchState, expected: SwitchState
 ) -> None:
@@ -98,10 +102,9 @@ def test_listeners_hear_of_changes_and_of_nothing_else() -> None:
 def test_a_source_that_is_off_is_refused_and_named() -> None:
     gate = ControlledGate(SwitchState(sources={"orders": False, "other": True}))
 
-    assert (gate.sources_off, [refused(lambda n=name: gate.require_source(n)) for name in ("orders", "other", "new")]) == (
-        ("orders",),
-        [Code.DISABLED, None, None],
-    )  # fmt: skip
+    said = {name: refused(lambda name=name: gate.require_source(name)) for name in ("orders", "other", "new")}
+
+    assert (gate.sources_off, said) == (("orders",), {"orders": Code.DISABLED, "other": None, "new": None})
 
 
 def test_a_process_that_stops_says_to_come_back() -> None:
