@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from sandbridge_kit.config import ApiSettings, DocumentSettings, SettingsError
-from sandbridge_local.apis import LoadedApi, base_url, load_api, with_a_place_for_the_key
+from sandbridge_local.apis import load_api
 from sandbridge_local.report import as_text, report, unreadable
 from sandbridge_local.running import Printed
 from sandbridge_local.settings import Settings, settings_from
@@ -17,6 +17,7 @@ from sandbridge_local.sources import Source, api_arguments, read_source
 from sandbridge_local.starting_file import starting_file
 from sandbridge_openapi.document import load
 from sandbridge_openapi.errors import DocumentError
+from sandbridge_orchestrator.deployment import LoadedApi, base_url, with_a_place_for_the_key
 
 
 def document(*servers: str) -> bytes:

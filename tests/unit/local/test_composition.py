@@ -8,7 +8,7 @@ from sandbridge_kit.config import SandboxSettings
 from sandbridge_kit.errors import Code, SandbridgeError, fail
 from sandbridge_kit.ports.runner import RunLimits
 from sandbridge_local.composition import started
-from sandbridge_local.serving import own_addresses
+from sandbridge_orchestrator.edge.listener import own_addresses
 from sandbridge_runner.engines.base import Guest
 
 

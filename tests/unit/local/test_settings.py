@@ -9,7 +9,6 @@ import pytest
 from sandbridge_kit.config import SettingsError
 from sandbridge_kit.destination import origin_of
 from sandbridge_kit.validity import Accepted, Authority, Refused
-from sandbridge_local.api_keys import api_keys
 from sandbridge_local.engines import reach_of
 from sandbridge_local.settings import (
     LocalSandboxSettings,
@@ -20,6 +19,7 @@ from sandbridge_local.settings import (
 )
 from sandbridge_local.sources import api_arguments, named
 from sandbridge_local.validity import banners_of, verdict_of
+from sandbridge_orchestrator.api_keys import api_keys
 from sandbridge_runner.runtimes.base import Reach
 
 APIS = ({"name": "api", "openapi": {"path": "a.yaml"}},)

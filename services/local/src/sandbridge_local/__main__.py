@@ -12,10 +12,10 @@ from pathlib import Path
 
 from sandbridge_kit.config import SettingsError
 from sandbridge_kit.errors import SandbridgeError
-from sandbridge_local.api_keys import api_keys
 from sandbridge_local.arguments import parser
 from sandbridge_local.settings import OPTIONS, Settings, acknowledges_no_egress_control, sandbox_from, settings_from
 from sandbridge_local.sources import api_arguments
+from sandbridge_orchestrator.api_keys import api_keys
 
 _NEED_KEYS = frozenset({"serve", "run", "egress_policy"})
 
@@ -35,6 +35,7 @@ def main(argv: list[str] | None = None) -> int:
             settings = _settings(options, os.environ)
         if name in _NEED_KEYS and settings is not None:
             options.keys = _keys(settings, os.environ)
+            options.keys_dir = os.environ.get("SANDBRIDGE_API_KEYS_DIR")
             options.no_egress_control = acknowledges_no_egress_control(os.environ)
         command = importlib.import_module(f"sandbridge_local.commands.{name}")
         code = int(command.run(settings, options))

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
-import sys
-from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TextIO
 
 from sandbridge_docsearch.catalogue import Catalogue
 from sandbridge_docsearch.service import CatalogueSearch
-from sandbridge_kit.config import SandboxSettings, SettingsError
+from sandbridge_kit.config import SandboxSettings
 from sandbridge_kit.errors import Code, SandbridgeError, fail
-from sandbridge_kit.ports.runner import MIB, RunLimits
-from sandbridge_local.apis import LoadedApi
+from sandbridge_kit.ports.runner import RunLimits
 from sandbridge_local.engines import chosen_engine, reach_of
 from sandbridge_local.settings import Settings
-from sandbridge_openapi.model import Document
 from sandbridge_orchestrator.adapters.admission import Slots
 from sandbridge_orchestrator.adapters.audit import JsonAudit
 from sandbridge_orchestrator.adapters.credentials import StaticKeys
@@ -28,10 +22,9 @@ from sandbridge_orchestrator.adapters.journal import NoJournal
 from sandbridge_orchestrator.adapters.policy import AllowAll
 from sandbridge_orchestrator.adapters.results import MemoryResults
 from sandbridge_orchestrator.adapters.sender import Sender
-from sandbridge_orchestrator.core.catalogue import Api
-from sandbridge_orchestrator.core.limits import Limits
 from sandbridge_orchestrator.core.switches import SwitchState
-from sandbridge_orchestrator.edge.introduction import ApiSummary, Introduction, StatedLimits
+from sandbridge_orchestrator.deployment import LoadedApi, limits_of, served_api
+from sandbridge_orchestrator.edge.introduction import Introduction, introduction_of
 from sandbridge_orchestrator.gate import ControlledGate
 from sandbridge_orchestrator.service import Orchestrator
 from sandbridge_runner.engines.base import Engine
@@ -46,11 +39,6 @@ class Product:
     runner: PoolRunner
     introduction: Introduction
     """What clients are told at first contact."""
-
-    @property
-    def title(self) -> str:
-        """The APIs' titles, in one line."""
-        return ", ".join(" ".join(api.title.split()) for api in self.introduction.apis)[:100]
 
     @property
     def ready(self) -> bool:
@@ -88,7 +76,7 @@ async def composed(
             limits=limits,
             gate=ControlledGate(SwitchState(execute=not settings.execute_disabled)),
         )
-        yield Product(orchestrator, runner, introduction_of(apis, limits))
+        yield Product(orchestrator, runner, introduction_of({api.name: api.document for api in apis}, limits))
 
 
 @contextlib.asynccontextmanager
@@ -114,50 +102,3 @@ async def started(
 def start_trouble(error: Exception) -> str:
     """Return why an engine did not start, in its own words."""
     return error.failure.message if isinstance(error, SandbridgeError) else str(error)
-
-
-def limits_of(settings: Settings) -> Limits:
-    """Return the live limits: the defaults with what was set."""
-    chosen = settings.sandbox.limits
-    return Limits(run=chosen.for_run(), calls=chosen.calls, calls_at_once=chosen.calls_at_once)
-
-
-def served_api(api: LoadedApi) -> Api:
-    """Return the API as the bridge needs it."""
-    return Api(api.name, api.document, api.base_url, frozenset(api.settings.allow_private))
-
-
-@contextlib.contextmanager
-def audit_stream(path: str | None) -> Iterator[TextIO]:
-    """Open the audit file for appending, readable by its owner only; standard error where none is named."""
-    if path is None:
-        yield sys.stderr
-        return
-    try:
-        descriptor = os.open(Path(path), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise SettingsError(f"Cannot write the audit file {path}: {error.strerror}") from None
-    with os.fdopen(descriptor, "a", encoding="utf-8") as stream:
-        yield stream
-
-
-def introduction_of(apis: tuple[LoadedApi, ...], limits: Limits) -> Introduction:
-    """Return what clients are told: the APIs with their main groups, and the live limits."""
-    return Introduction(
-        tuple(
-            ApiSummary(api.name, api.document.title, len(api.document.operations), groups(api.document)) for api in apis
-        ),
-        StatedLimits(
-            limits.run.wall_clock_ms,
-            limits.run.memory_bytes // MIB,
-            limits.calls,
-            limits.calls_at_once,
-            limits.result_chars,
-        ),
-    )
-
-
-def groups(document: Document) -> tuple[str, ...]:
-    """Return the first words of the document's calls, those with most operations first."""
-    counts = Counter(operation.call.split(".")[0] for operation in document.operations)
-    return tuple(name for name, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0])))

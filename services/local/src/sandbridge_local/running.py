@@ -11,10 +11,11 @@ from typing import Any
 from sandbridge_kit.errors import SandbridgeError
 from sandbridge_kit.identity import LOCAL_CALLER
 from sandbridge_kit.telemetry import set_up_logs
-from sandbridge_local.apis import LoadedApi
-from sandbridge_local.composition import audit_stream, composed
+from sandbridge_local.composition import composed
 from sandbridge_local.settings import Settings
+from sandbridge_orchestrator.adapters.audit import audit_stream
 from sandbridge_orchestrator.core.outcome import ExecuteRequest, RunHeld, RunOutcome, RunReturned
+from sandbridge_orchestrator.deployment import LoadedApi
 from sandbridge_orchestrator.edge.render import error_structure, held_failure, structured
 
 

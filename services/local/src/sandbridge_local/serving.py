@@ -9,28 +9,27 @@ import logging
 import os
 import secrets
 import signal
-import socket
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any, NoReturn, TextIO
 
-import uvicorn
 from mcp.server.lowlevel import Server
 
 from sandbridge_kit.config import SettingsError
 from sandbridge_kit.identity import LOCAL_CALLER
 from sandbridge_kit.telemetry import set_up_logs
-from sandbridge_local.apis import LoadedApi
-from sandbridge_local.composition import Product, audit_stream, composed
+from sandbridge_local.composition import Product, composed
 from sandbridge_local.settings import Settings
+from sandbridge_orchestrator.adapters.audit import audit_stream
+from sandbridge_orchestrator.deployment import LoadedApi
 from sandbridge_orchestrator.edge.http import loopback_app
+from sandbridge_orchestrator.edge.listener import HttpServer, listen, own_addresses
 from sandbridge_orchestrator.edge.server import Identity, build_server
 from sandbridge_orchestrator.edge.stdio import serve_stdio
 
 _STOP_S = 1.5
 """Longest wait for the parts to stop after a signal; no sandbox is alive after it in any case."""
-_BACKLOG = 128
 
 log = logging.getLogger("sandbridge")
 
@@ -82,7 +81,7 @@ async def _transport(settings: Settings, product: Product) -> None:
         lambda: product.introduction,
         identity=Identity(
             "sandbridge",
-            settings.display_name or product.title,
+            settings.display_name or product.introduction.title,
             version("sandbridge-local"),
             settings.description,
         ),
@@ -98,9 +97,8 @@ async def _transport(settings: Settings, product: Product) -> None:
 
 
 async def _serve_http(settings: Settings, product: Product, server: Server[Any]) -> None:
-    listener = _listen(settings.host, settings.port)
-    port = listener.getsockname()[1]
-    hosts = own_addresses(settings.host, port)
+    listener = listen(settings.host, settings.port)
+    hosts = own_addresses(settings.host, listener.getsockname()[1])
     app = loopback_app(
         server,
         lambda: product.introduction,
@@ -108,42 +106,8 @@ async def _serve_http(settings: Settings, product: Product, server: Server[Any])
         hosts=hosts,
         origins=[f"http://{host}" for host in hosts],
     )
-    config = uvicorn.Config(
-        app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=1, lifespan="on"
-    )
     print(f"sandbridge: serving http://{hosts[0]}/mcp", file=sys.stderr, flush=True)
-    await _Uvicorn(config).serve(sockets=[listener])
-
-
-def own_addresses(host: str, port: int) -> list[str]:
-    """Return the `Host` headers that mean this server, that of the address it listens on first."""
-    bound = f"[{host}]" if ":" in host else host
-    return [f"{one}:{port}" for one in dict.fromkeys((bound, "127.0.0.1", "localhost", "[::1]"))]
-
-
-class _Uvicorn(uvicorn.Server):
-    """uvicorn without signal handlers of its own: this command's stop everything, in order."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # The protocol is named because asyncio sets TCP_NODELAY only on sockets that say TCP; else answers wait 40 ms.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, port))
-        # Before the address is printed: who reads it may connect at once.
-        listener.listen(_BACKLOG)
-    except OSError as error:
-        listener.close()
-        raise SettingsError(
-            f"Cannot listen on {host}:{port}: {error.strerror}. Choose another --port, or 0 for a free one."
-        ) from None
-    return listener
+    await HttpServer(app, grace_s=1).serve(sockets=[listener])
 
 
 def _say_what_is_served(settings: Settings, keys: Mapping[str, str], apis: tuple[LoadedApi, ...]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 
 from sandbridge_kit.config import API_NAME, API_NAME_RULE, DocumentSettings, SettingsError
-from sandbridge_local.base_urls import base_url_of, origin_in
+from sandbridge_orchestrator.base_urls import base_url_of, origin_in
 
 MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
 _FETCH_TIMEOUT_S = 30.0

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from sandbridge_kit.config import DocumentSettings
-from sandbridge_local.apis import LoadedApi
+from sandbridge_orchestrator.deployment import LoadedApi
 
 Kind: TypeAlias = Literal["config", "deployment"]
 

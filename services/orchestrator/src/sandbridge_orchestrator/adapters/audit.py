@@ -2,14 +2,36 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Callable
+import os
+import sys
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, TextIO
 
+from sandbridge_kit.config import SettingsError
 from sandbridge_kit.errors import Code, fail
 from sandbridge_kit.identity import Caller
 from sandbridge_orchestrator.ports import CallAudit, ToolAudit
+
+
+@contextlib.contextmanager
+def audit_stream(path: str | None) -> Iterator[TextIO]:
+    """Open the audit file for appending, readable by its owner only; standard error where none is named.
+
+    Raises SettingsError where it cannot be written.
+    """
+    if path is None:
+        yield sys.stderr
+        return
+    try:
+        descriptor = os.open(Path(path), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise SettingsError(f"Cannot write the audit file {path}: {error.strerror}") from None
+    with os.fdopen(descriptor, "a", encoding="utf-8") as stream:
+        yield stream
 
 
 class JsonAudit:

@@ -6,10 +6,15 @@ the APIs are. Text from the APIs' documents is cut, cleaned and named as such.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import mcp_types
+
+from sandbridge_kit.ports.runner import MIB
+from sandbridge_openapi.model import Document
+from sandbridge_orchestrator.core.limits import Limits
 
 SEARCH_DOCS = "search_docs"
 EXECUTE = "execute"
@@ -61,6 +66,34 @@ class Introduction:
 
     apis: tuple[ApiSummary, ...]
     limits: StatedLimits
+
+    @property
+    def title(self) -> str:
+        """The APIs' titles, in one line."""
+        return ", ".join(" ".join(api.title.split()) for api in self.apis)[:100]
+
+
+def introduction_of(documents: Mapping[str, Document], limits: Limits) -> Introduction:
+    """Return what clients are told: the APIs by name with their main groups, and the live limits."""
+    return Introduction(
+        tuple(
+            ApiSummary(name, document.title, len(document.operations), groups(document))
+            for name, document in documents.items()
+        ),
+        StatedLimits(
+            limits.run.wall_clock_ms,
+            limits.run.memory_bytes // MIB,
+            limits.calls,
+            limits.calls_at_once,
+            limits.result_chars,
+        ),
+    )
+
+
+def groups(document: Document) -> tuple[str, ...]:
+    """Return the first words of the document's calls, those with most operations first."""
+    counts = Counter(operation.call.split(".")[0] for operation in document.operations)
+    return tuple(name for name, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def roots(apis: Sequence[ApiSummary]) -> tuple[str, ...]:
