@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dsandbridge/docs/v1/docs.proto\x12\x12sandbridge.docs.v1\"\xd6\x01\n\rSearchRequest\x12\r\n\x05query\x18\x01 \x01(\t\x12\r\n\x05limit\x18\x02 \x01(\r\x12\x10\n\x03\x61pi\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x10\n\x03tag\x18\x04 \x01(\tH\x01\x88\x01\x01\x12\x13\n\x06method\x18\x05 \x01(\tH\x02\x88\x01\x01\x12*\n\x06\x64\x65tail\x18\x06 \x01(\x0e\x32\x1a.sandbridge.docs.v1.Detail\x12\x17\n\x0f\x63\x61talog_digests\x18\x07 \x03(\t\x12\x0e\n\x06hidden\x18\x08 \x03(\tB\x06\n\x04_apiB\x06\n\x04_tagB\t\n\x07_method\"s\n\x0eSearchResponse\x12,\n\x07outcome\x18\x01 \x01(\x0e\x32\x1b.sandbridge.docs.v1.Outcome\x12\x12\n\nstructured\x18\x02 \x01(\x0c\x12\x10\n\x08markdown\x18\x03 \x01(\t\x12\r\n\x05total\x18\x04 \x01(\r\"g\n\x15ListOperationsRequest\x12\x17\n\x0f\x63\x61talog_digests\x18\x01 \x03(\t\x12\x0e\n\x06hidden\x18\x02 \x03(\t\x12\x11\n\tpage_size\x18\x03 \x01(\r\x12\x12\n\npage_token\x18\x04 \x01(\t\"h\n\x16ListOperationsResponse\x12\x35\n\noperations\x18\x01 \x03(\x0b\x32!.sandbridge.docs.v1.OperationLine\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"X\n\rOperationLine\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04\x63\x61ll\x18\x02 \x01(\t\x12\x0e\n\x06method\x18\x03 \x01(\t\x12\x0c\n\x04path\x18\x04 \x01(\t\x12\x0f\n\x07summary\x18\x05 \x01(\t\"0\n\x11GetCatalogRequest\x12\x0b\n\x03\x61pi\x18\x01 \x01(\t\x12\x0e\n\x06\x64igest\x18\x02 \x01(\t\"3\n\x12GetCatalogResponse\x12\x0e\n\x06\x64igest\x18\x01 \x01(\t\x12\r\n\x05\x63hunk\x18\x02 \x01(\x0c\"\x15\n\x13WatchCatalogRequest\"\x8e\x01\n\x14WatchCatalogResponse\x12\x46\n\x07\x64igests\x18\x01 \x03(\x0b\x32\x35.sandbridge.docs.v1.WatchCatalogResponse.DigestsEntry\x1a.\n\x0c\x44igestsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01*C\n\x06\x44\x65tail\x12\x16\n\x12\x44\x45TAIL_UNSPECIFIED\x10\x00\x12\x0f\n\x0b\x44\x45TAIL_FULL\x10\x01\x12\x10\n\x0c\x44\x45TAIL_BRIEF\x10\x02*a\n\x07Outcome\x12\x17\n\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x10\n\x0cOUTCOME_HITS\x10\x01\x12\x15\n\x11OUTCOME_CATALOGUE\x10\x02\x12\x14\n\x10OUTCOME_NO_MATCH\x10\x03\x32\x8a\x03\n\nDocsSearch\x12O\n\x06Search\x12!.sandbridge.docs.v1.SearchRequest\x1a\".sandbridge.docs.v1.SearchResponse\x12g\n\x0eListOperations\x12).sandbridge.docs.v1.ListOperationsRequest\x1a*.sandbridge.docs.v1.ListOperationsResponse\x12]\n\nGetCatalog\x12%.sandbridge.docs.v1.GetCatalogRequest\x1a&.sandbridge.docs.v1.GetCatalogResponse0\x01\x12\x63\n\x0cWatchCatalog\x12\'.sandbridge.docs.v1.WatchCatalogRequest\x1a(.sandbridge.docs.v1.WatchCatalogResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dsandbridge/docs/v1/docs.proto\x12\x12sandbridge.docs.v1\"\xd6\x01\n\rSearchRequest\x12\r\n\x05query\x18\x01 \x01(\t\x12\r\n\x05limit\x18\x02 \x01(\r\x12\x10\n\x03\x61pi\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x10\n\x03tag\x18\x04 \x01(\tH\x01\x88\x01\x01\x12\x13\n\x06method\x18\x05 \x01(\tH\x02\x88\x01\x01\x12*\n\x06\x64\x65tail\x18\x06 \x01(\x0e\x32\x1a.sandbridge.docs.v1.Detail\x12\x17\n\x0f\x63\x61talog_digests\x18\x07 \x03(\t\x12\x0e\n\x06hidden\x18\x08 \x03(\tB\x06\n\x04_apiB\x06\n\x04_tagB\t\n\x07_method\"s\n\x0eSearchResponse\x12,\n\x07outcome\x18\x01 \x01(\x0e\x32\x1b.sandbridge.docs.v1.Outcome\x12\x12\n\nstructured\x18\x02 \x01(\x0c\x12\x10\n\x08markdown\x18\x03 \x01(\t\x12\r\n\x05total\x18\x04 \x01(\r\"g\n\x15ListOperationsRequest\x12\x17\n\x0f\x63\x61talog_digests\x18\x01 \x03(\t\x12\x0e\n\x06hidden\x18\x02 \x03(\t\x12\x11\n\tpage_size\x18\x03 \x01(\r\x12\x12\n\npage_token\x18\x04 \x01(\t\"h\n\x16ListOperationsResponse\x12\x35\n\noperations\x18\x01 \x03(\x0b\x32!.sandbridge.docs.v1.OperationLine\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"X\n\rOperationLine\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04\x63\x61ll\x18\x02 \x01(\t\x12\x0e\n\x06method\x18\x03 \x01(\t\x12\x0c\n\x04path\x18\x04 \x01(\t\x12\x0f\n\x07summary\x18\x05 \x01(\t\"0\n\x11GetCatalogRequest\x12\x0b\n\x03\x61pi\x18\x01 \x01(\t\x12\x0e\n\x06\x64igest\x18\x02 \x01(\t\"3\n\x12GetCatalogResponse\x12\x0e\n\x06\x64igest\x18\x01 \x01(\t\x12\r\n\x05\x63hunk\x18\x02 \x01(\x0c\"\x15\n\x13WatchCatalogRequest\"\x9c\x01\n\x14WatchCatalogResponse\x12\x46\n\x07\x64igests\x18\x01 \x03(\x0b\x32\x35.sandbridge.docs.v1.WatchCatalogResponse.DigestsEntry\x12\x0c\n\x04\x61pis\x18\x02 \x03(\t\x1a.\n\x0c\x44igestsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01*C\n\x06\x44\x65tail\x12\x16\n\x12\x44\x45TAIL_UNSPECIFIED\x10\x00\x12\x0f\n\x0b\x44\x45TAIL_FULL\x10\x01\x12\x10\n\x0c\x44\x45TAIL_BRIEF\x10\x02*a\n\x07Outcome\x12\x17\n\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x10\n\x0cOUTCOME_HITS\x10\x01\x12\x15\n\x11OUTCOME_CATALOGUE\x10\x02\x12\x14\n\x10OUTCOME_NO_MATCH\x10\x03\x32\x8a\x03\n\nDocsSearch\x12O\n\x06Search\x12!.sandbridge.docs.v1.SearchRequest\x1a\".sandbridge.docs.v1.SearchResponse\x12g\n\x0eListOperations\x12).sandbridge.docs.v1.ListOperationsRequest\x1a*.sandbridge.docs.v1.ListOperationsResponse\x12]\n\nGetCatalog\x12%.sandbridge.docs.v1.GetCatalogRequest\x1a&.sandbridge.docs.v1.GetCatalogResponse0\x01\x12\x63\n\x0cWatchCatalog\x12\'.sandbridge.docs.v1.WatchCatalogRequest\x1a(.sandbridge.docs.v1.WatchCatalogResponse0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,10 +33,10 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_WATCHCATALOGRESPONSE_DIGESTSENTRY']._loaded_options = None
   _globals['_WATCHCATALOGRESPONSE_DIGESTSENTRY']._serialized_options = b'8\001'
-  _globals['_DETAIL']._serialized_start=959
-  _globals['_DETAIL']._serialized_end=1026
-  _globals['_OUTCOME']._serialized_start=1028
-  _globals['_OUTCOME']._serialized_end=1125
+  _globals['_DETAIL']._serialized_start=973
+  _globals['_DETAIL']._serialized_end=1040
+  _globals['_OUTCOME']._serialized_start=1042
+  _globals['_OUTCOME']._serialized_end=1139
   _globals['_SEARCHREQUEST']._serialized_start=54
   _globals['_SEARCHREQUEST']._serialized_end=268
   _globals['_SEARCHRESPONSE']._serialized_start=270
@@ -54,9 +54,9 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_WATCHCATALOGREQUEST']._serialized_start=791
   _globals['_WATCHCATALOGREQUEST']._serialized_end=812
   _globals['_WATCHCATALOGRESPONSE']._serialized_start=815
-  _globals['_WATCHCATALOGRESPONSE']._serialized_end=957
-  _globals['_WATCHCATALOGRESPONSE_DIGESTSENTRY']._serialized_start=911
-  _globals['_WATCHCATALOGRESPONSE_DIGESTSENTRY']._serialized_end=957
-  _globals['_DOCSSEARCH']._serialized_start=1128
-  _globals['_DOCSSEARCH']._serialized_end=1522
+  _globals['_WATCHCATALOGRESPONSE']._serialized_end=971
+  _globals['_WATCHCATALOGRESPONSE_DIGESTSENTRY']._serialized_start=925
+  _globals['_WATCHCATALOGRESPONSE_DIGESTSENTRY']._serialized_end=971
+  _globals['_DOCSSEARCH']._serialized_start=1142
+  _globals['_DOCSSEARCH']._serialized_end=1536
 # @@protoc_insertion_point(module_scope)

@@ -353,18 +353,24 @@ class WatchCatalogResponse(_message.Message):
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
     DIGESTS_FIELD_NUMBER: _builtins.int
+    APIS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def digests(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """API name to digest."""
+
+    @_builtins.property
+    def apis(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The APIs' names in their order, which a map does not keep."""
 
     def __init__(
         self,
         *,
         digests: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        apis: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["digests", b"digests"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["apis", b"apis", "digests", b"digests"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
