@@ -75,7 +75,7 @@ class Standing(Enum):
     """The instance metadata service of a cloud: never reachable."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Origin:
     """Scheme, host and port (RFC 6454 section 4). The host is lower case, without brackets or a final dot."""
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from typing import get_args
 
+from sandbridge_local.formats import PolicyFormat
 from sandbridge_local.settings import OPTIONS
 
 _ENGINE = ("engine", "runtime", "runsc", "allow-outdated-runsc")
@@ -35,6 +37,15 @@ def parser(version: str) -> argparse.ArgumentParser:
 
     check = _command(commands, "check", "load the documents and say what was skipped, and why")
     check.add_argument("--json", action="store_true", help="print the report as JSON")
+
+    policy = _command(commands, "egress-policy", "print what the endpoint may reach; its fingerprint on standard error")
+    policy.add_argument(
+        "--format",
+        choices=get_args(PolicyFormat),
+        default="json",
+        help="json, or settings of the layer that should keep it",
+    )
+    _settings(policy, "mode", *_ENGINE, "egress-authority")
 
     init = _command(commands, "init", "print a commented starting file")
     init.add_argument("--kind", choices=("config", "deployment"), default="config")

@@ -16,12 +16,8 @@ from sandbridge_kit.ports.runner import RunLimits
 from sandbridge_local.engines import chosen_engine, reach_of
 from sandbridge_local.settings import Settings
 from sandbridge_orchestrator.adapters.admission import Slots
-from sandbridge_orchestrator.adapters.audit import JsonAudit
-from sandbridge_orchestrator.adapters.credentials import StaticKeys
-from sandbridge_orchestrator.adapters.journal import NoJournal
-from sandbridge_orchestrator.adapters.policy import AllowAll
-from sandbridge_orchestrator.adapters.results import MemoryResults
-from sandbridge_orchestrator.adapters.sender import Sender
+from sandbridge_orchestrator.composition import Neighbours
+from sandbridge_orchestrator.composition import composed as behind_the_edge
 from sandbridge_orchestrator.core.switches import SwitchState
 from sandbridge_orchestrator.deployment import LoadedApi, limits_of, served_api
 from sandbridge_orchestrator.edge.introduction import Introduction, introduction_of
@@ -54,29 +50,18 @@ async def composed(
     """Start everything behind the transports; leaving stops it, sandboxes first. Raises `sandbox_lost`."""
     limits = limits_of(settings)
     sandbox = settings.sandbox
-    async with contextlib.AsyncExitStack() as stack:
-        results = MemoryResults()
-        stack.callback(results.close)
-        sender = Sender(limits)
-        stack.push_async_callback(sender.close)
-        reach = reach_of(settings.egress.authority, (api.origin for api in apis if api.origin is not None))
-        engine = functools.partial(chosen_engine, sandbox, reach=reach)
-        runner = await stack.enter_async_context(started(engine, sandbox, limits.run))
-        orchestrator = Orchestrator(
+    reach = reach_of(settings.egress.authority, (api.origin for api in apis if api.origin is not None))
+    engine = functools.partial(chosen_engine, sandbox, reach=reach)
+    async with started(engine, sandbox, limits.run) as runner:
+        neighbours = Neighbours(
             runner=runner,
             docs=CatalogueSearch(Catalogue.build({api.name: api.document for api in apis})),
-            apis={api.name: served_api(api) for api in apis},
-            policy=AllowAll(),
-            credentials=StaticKeys(keys),
             admission=Slots(sandbox.concurrency, queue_timeout_ms=sandbox.queue_ms),
-            results=results,
-            journal=NoJournal(),
-            audit=JsonAudit(audit),
-            sender=sender,
-            limits=limits,
             gate=ControlledGate(SwitchState(execute=not settings.execute_disabled)),
         )
-        yield Product(orchestrator, runner, introduction_of({api.name: api.document for api in apis}, limits))
+        served = {api.name: served_api(api) for api in apis}
+        async with behind_the_edge(neighbours, apis=served, keys=keys, limits=limits, audit=audit) as orchestrator:
+            yield Product(orchestrator, runner, introduction_of({api.name: api.document for api in apis}, limits))
 
 
 @contextlib.asynccontextmanager

@@ -1,0 +1,98 @@
+"""`sandbridge egress-policy`: the same policy in every form, and what may not start has none."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from sandbridge_command import Ran
+
+Command = Callable[..., Ran]
+
+
+@pytest.fixture
+def document(project_root: Path) -> str:
+    return str(project_root / "examples" / "orders" / "openapi.yaml")
+
+
+def digest(ran: Ran) -> str:
+    (found,) = re.findall(r"^policySha256=([0-9a-f]{64})$", ran.err, re.MULTILINE)
+    return str(found)
+
+
+def test_every_form_prints_the_same_fingerprint_which_is_that_of_the_json(sandbridge: Command, document: str) -> None:
+    arguments = ("--openapi", document, "--base-url", "https://api.example.com/v1", "--format")
+    ran = {form: sandbridge("egress-policy", *arguments, form) for form in ("json", "srt", "networkpolicy", "cilium")}
+
+    canonical = json.dumps(ran["json"].json, sort_keys=True, separators=(",", ":"))
+    assert {(one.code, digest(one)) for one in ran.values()} == {(0, hashlib.sha256(canonical.encode()).hexdigest())}
+    assert (
+        [one["host"] for one in ran["json"].json["server"]["allow"]],
+        ran["srt"].json["network"]["allowedDomains"],
+        "~" in ran["srt"].json["filesystem"]["denyRead"],
+        yaml.safe_load(ran["networkpolicy"].out)["kind"],
+        yaml.safe_load(ran["cilium"].out)["spec"]["egress"][1]["toFQDNs"],
+    ) == (["api.example.com"], ["api.example.com"], True, "NetworkPolicy", [{"matchName": "api.example.com"}])
+
+
+def test_the_policy_is_that_of_the_config_file_and_changes_with_it(
+    sandbridge: Command, document: str, tmp_path: Path
+) -> None:
+    config = tmp_path / "sandbridge.yaml"
+    seen = []
+    for private, authority in (("[]", "bridge"), ("['10.0.0.5:8443']", "bridge"), ("['10.0.0.5:8443']", "executor")):
+        config.write_text(
+            f"apis: [{{name: shop, openapi: {{path: {document}}}, baseUrl: 'https://10.0.0.5:8443', "
+            f"allowPrivate: {private}}}]\negress: {{authority: {authority}}}\n"
+        )
+        ran = sandbridge("egress-policy", "--config", str(config))
+        seen.append((digest(ran), len(ran.json["server"]["allow"]), ran.json["sandbox"]))
+
+    assert [rest for _, *rest in seen] == [
+        [0, {"network": "none", "allow": []}],
+        [1, {"network": "none", "allow": []}],
+        [1, {"network": "listed", "allow": ["10.0.0.5:8443"]}],
+    ]
+    assert len({one for one, *_ in seen}) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environ", "words"),
+    [
+        (["--engine", "node", "--egress-authority", "executor"], {}, "cannot limit egress"),
+        (["--engine", "gvisor", "--egress-authority", "none"], {}, "no network at all"),
+        (["--egress-authority", "executor"], {"SANDBRIDGE_API_KEY": "canary"}, "api has one"),
+        (["--mode", "hosted"], {}, "hard boundary"),
+        (["--egress-authority", "none", "--format", "srt"], {}, "only the form json"),
+    ],
+)
+def test_what_must_not_start_has_no_policy(
+    sandbridge: Command, document: str, arguments: list[str], environ: dict[str, str], words: str
+) -> None:
+    ran = sandbridge("egress-policy", "--openapi", document, *arguments, environ=environ)
+
+    assert (ran.code, ran.out, words in ran.err, "canary" in ran.err) == (2, "", True, False)
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments", "words"),
+    [
+        ("serve", ["--egress-authority", "none"], "SANDBRIDGE_ACKNOWLEDGE_NO_EGRESS_CONTROL=1"),
+        ("run", ["--egress-authority", "none"], "SANDBRIDGE_ACKNOWLEDGE_NO_EGRESS_CONTROL=1"),
+        ("run", ["--engine", "gvisor", "--egress-authority", "wrapper"], "nests two sandboxes"),
+        ("serve", ["--engine", "deno", "--runtime", "node"], "its own runtime"),
+    ],
+)
+def test_what_the_matrix_refuses_ends_the_start_with_its_fix(
+    sandbridge: Command, document: str, command: str, arguments: list[str], words: str
+) -> None:
+    script = ["-"] if command == "run" else []
+
+    ran = sandbridge(command, *script, "--openapi", document, *arguments, given="return 1")
+
+    assert (ran.code, ran.out, words in ran.err) == (2, "", True)
