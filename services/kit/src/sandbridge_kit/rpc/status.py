@@ -16,9 +16,9 @@ import grpc
 from sandbridge_kit.errors import Code, Failure, Position, SandbridgeError
 
 FAILURE_KEY = "sandbridge-failure-bin"
-_MESSAGE_BYTES = 3000
-_HINT_BYTES = 1500
-_MAX_BYTES = 8192
+_TEXT_BYTES = 3000
+_MAX_BYTES = 6000
+"""Of a whole failure: as base64 and with what gRPC adds it stays well within a header block."""
 
 STATUS: Mapping[Code, grpc.StatusCode] = {
     Code.SCRIPT_ERROR: grpc.StatusCode.ABORTED,
@@ -58,11 +58,19 @@ STATUS: Mapping[Code, grpc.StatusCode] = {
 
 
 def encode_failure(failure: Failure) -> bytes:
-    """Return the failure as the trailer carries it; long texts are cut so that it fits a header."""
+    """Return the failure as the trailer carries it; long texts are cut so that it fits."""
+    most = _TEXT_BYTES
+    while len(raw := _written(failure, most)) > _MAX_BYTES:
+        # Characters that JSON escapes take up to six times their bytes.
+        most //= 2
+    return raw
+
+
+def _written(failure: Failure, most: int) -> bytes:
     members: dict[str, Any] = {
         "code": failure.code,
-        "message": _cut(failure.message, _MESSAGE_BYTES),
-        "hint": _cut(failure.hint, _HINT_BYTES),
+        "message": _cut(failure.message, most),
+        "hint": _cut(failure.hint, most // 2),
     }
     if failure.retry_after_ms is not None:
         members["retry_after_ms"] = failure.retry_after_ms
@@ -80,8 +88,8 @@ def decode_failure(raw: bytes) -> Failure | None:
         wait, position = members.get("retry_after_ms"), members.get("position")
         return Failure(
             Code(members["code"]),
-            _cut(str(members["message"]), _MESSAGE_BYTES),
-            _cut(str(members.get("hint", "")), _HINT_BYTES),
+            str(members["message"]),
+            str(members.get("hint", "")),
             wait if isinstance(wait, int) and wait >= 0 else None,
             Position(int(position[0]), int(position[1])) if position else None,
         )
