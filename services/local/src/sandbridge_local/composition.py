@@ -32,14 +32,13 @@ class Product:
     """What a transport serves."""
 
     orchestrator: Orchestrator
-    runner: PoolRunner
     introduction: Introduction
     """What clients are told at first contact."""
 
     @property
     def ready(self) -> bool:
         """True while scripts can be run."""
-        status = self.runner.status()
+        status = self.orchestrator.runner.status()
         return status.idle_spares > 0 or status.free_slots > 0
 
 
@@ -52,16 +51,16 @@ async def composed(
     sandbox = settings.sandbox
     reach = reach_of(settings.egress.authority, (api.origin for api in apis if api.origin is not None))
     engine = functools.partial(chosen_engine, sandbox, reach=reach)
-    async with started(engine, sandbox, limits.run) as runner:
-        neighbours = Neighbours(
-            runner=runner,
-            docs=CatalogueSearch(Catalogue.build({api.name: api.document for api in apis})),
-            admission=Slots(sandbox.concurrency, queue_timeout_ms=sandbox.queue_ms),
-            gate=ControlledGate(SwitchState(execute=not settings.execute_disabled)),
-        )
-        served = {api.name: served_api(api) for api in apis}
-        async with behind_the_edge(neighbours, apis=served, keys=keys, limits=limits, audit=audit) as orchestrator:
-            yield Product(orchestrator, runner, introduction_of({api.name: api.document for api in apis}, limits))
+    documents = {api.name: api.document for api in apis}
+    neighbours = Neighbours(
+        runner=started(engine, sandbox, limits.run),
+        docs=CatalogueSearch(Catalogue.build(documents)),
+        admission=Slots(sandbox.concurrency, queue_timeout_ms=sandbox.queue_ms),
+        gate=ControlledGate(SwitchState(execute=not settings.execute_disabled)),
+    )
+    served = {api.name: served_api(api) for api in apis}
+    async with behind_the_edge(neighbours, apis=served, keys=keys, limits=limits, audit=audit) as orchestrator:
+        yield Product(orchestrator, introduction_of(documents, limits))
 
 
 @contextlib.asynccontextmanager

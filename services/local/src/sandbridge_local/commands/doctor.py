@@ -10,8 +10,8 @@ from sandbridge_local.settings import Settings
 
 
 def run(settings: Settings | None, options: argparse.Namespace) -> int:
-    """Print what works; 1 where no engine does. It needs no document, so it takes no settings."""
-    outcome = examine()
+    """Print what works; 1 where no engine does. It needs no document, so it takes no settings but the engines' own."""
+    outcome = examine(options.sandbox)
     if options.json:
         print_json(outcome)
     else:
