@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import secrets
 import time
@@ -88,11 +89,15 @@ class Orchestrator:
     _fingerprint_key: bytes = field(init=False)
     _standing: Redactor = field(init=False, default=NOTHING)
     _live: set[RunSession] = field(init=False, default_factory=set)
+    _executing: int = field(init=False, default=0)
+    idle: asyncio.Event = field(init=False, default_factory=asyncio.Event)
+    """Set while no `execute` is being answered."""
 
     def __post_init__(self) -> None:
         self._catalogue = catalogue_of(self.apis)
         self._budget = ByteBudget(self.limits.in_flight_bytes)
         self._fingerprint_key = self.random_bytes(32)
+        self.idle.set()
 
     def serve_apis(self, apis: Mapping[str, Api]) -> None:
         """Serve these APIs from now on; runs under way keep those they began with. Raises `egress_denied`."""
@@ -162,6 +167,8 @@ class Orchestrator:
         progress: Progress | None,
     ) -> RunOutcome:
         attempt = _Attempt(self.new_run_id(), self.monotonic(), caller, self._catalogue)
+        self._executing += 1
+        self.idle.clear()
         try:
             self._require_acceptable(caller, request.code)
             await self.audit.ready()
@@ -173,6 +180,9 @@ class Orchestrator:
             attempt.outcome = error.failure.code.value
             raise
         finally:
+            self._executing -= 1
+            if self._executing == 0:
+                self.idle.set()
             await self.audit.write(
                 ToolAudit(
                     tool="execute",
