@@ -11,9 +11,10 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 from sandbridge_kit.errors import ERRORS
+from sandbridge_kit.validity import CELLS, Authority, EngineName
 from sandbridge_local.arguments import parser
 from sandbridge_local.settings import OPTIONS, Settings
 
@@ -100,7 +101,19 @@ def _usage(action: argparse.Action) -> str:
     return f"`{action.option_strings[0]}{f' {value}' if value and action.nargs != 0 else ''}`"
 
 
-TABLES: dict[str, Callable[[], str]] = {"errors": errors, "settings": settings, "commands": commands}
+def validity() -> str:
+    """Return which egress authority goes with which engine."""
+    authorities = get_args(Authority)
+    rows = [(f"`{e}`", *(CELLS[e, authority].value for authority in authorities)) for e in get_args(EngineName)]
+    return table(("engine", *(f"`{authority}`" for authority in authorities)), rows)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "errors": errors,
+    "settings": settings,
+    "commands": commands,
+    "validity": validity,
+}
 
 
 def main() -> None:

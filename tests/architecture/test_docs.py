@@ -15,7 +15,8 @@ from sandbridge_local.arguments import parser
 PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "examples/orders/README.md")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```\w*\n(.*?)^```", re.DOTALL | re.MULTILINE)
-COMMAND = re.compile(r"(?:^|[\s;|])(?:\S*/)?sandbridge ((?:serve|search|run|check|init|doctor)\b[^|>\n]*)")
+VERBS = "serve|search|run|check|init|doctor|egress-policy"
+COMMAND = re.compile(rf"(?:^|[\s;|])(?:\S*/)?sandbridge ((?:{VERBS})\b[^|>\n]*)")
 HEADINGS = ["## Context", "## Decision", "## Consequences"]
 
 
