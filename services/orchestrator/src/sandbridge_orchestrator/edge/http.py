@@ -1,7 +1,8 @@
 """Streamable HTTP: the ASGI application around the MCP server, for one tenant on loopback.
 
 Routes: `/mcp` and `/mcp/` (no redirect), `/health`, `/ready`, `/` for people. A guard in front of all of them refuses
-foreign `Host` and `Origin` headers (DNS rebinding; MCP 2026-07-28, transports) and answers every error as JSON.
+foreign `Host` and `Origin` headers (DNS rebinding; MCP 2026-07-28, transports) and answers every error as JSON. What is
+posted to `/mcp` is read and judged before the protocol sees it.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from sandbridge_orchestrator.edge.intake import Intake
 from sandbridge_orchestrator.edge.introduction import Introduction
 
 MAX_REQUEST_BYTES = 1024 * 1024
@@ -35,6 +37,7 @@ _ADVICE = {
     413: f"A request has at most {MAX_REQUEST_BYTES:,} bytes.",
 }
 """What to do about errors that the SDK answers without JSON."""
+_MCP_PATHS = ("/mcp", "/mcp/")
 _MCP_ACCEPT = "application/json, text/event-stream"
 _RETRY_MS = 500
 """How long a client waits before it resumes a stream."""
@@ -81,7 +84,8 @@ def loopback_app(
     app.router.redirect_slashes = False
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(Exception, _internal_error)
-    return _Guard(app, frozenset(hosts), frozenset(origins))
+    checked = Intake(app, paths=_MCP_PATHS, max_bytes=MAX_REQUEST_BYTES)
+    return _Guard(checked, frozenset(hosts), frozenset(origins), resumable=events is not None)
 
 
 class _Guard:
@@ -90,10 +94,11 @@ class _Guard:
     Errors leave as JSON, whoever made them.
     """
 
-    def __init__(self, app: ASGIApp, hosts: frozenset[str], origins: frozenset[str]) -> None:
+    def __init__(self, app: ASGIApp, hosts: frozenset[str], origins: frozenset[str], *, resumable: bool) -> None:
         self._app = app
         self._hosts = hosts
         self._origins = origins
+        self._resumable = resumable
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -110,8 +115,11 @@ class _Guard:
                 scope, receive, send
             )
             return
-        if scope["path"] in ("/mcp", "/mcp/"):
+        if scope["path"] in _MCP_PATHS:
             _widen_accept(headers)
+            if not self._resumable:
+                # The SDK gives no answer at all where it has no past events to look into.
+                del headers["last-event-id"]
         with contextlib.suppress(ClientDisconnect):
             await self._app(scope, receive, _errors_as_json(_unbuffered(send)))
 
