@@ -14,8 +14,9 @@ from sandbridge_runner.service import PoolRunner
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.brief]
 
 GRASP = """
-const names = ['process', 'Deno', 'require', 'module', 'exports', '__filename', 'Bun', 'Buffer', 'global',
-  'primordials', 'internalBinding', '__bootstrap', 'gc', 'd8', 'read', 'load', 'quit', 'print', 'vm', 'Worker', 'navigator'];
+const names = ['process', 'Deno', 'require', 'module', 'exports', 'Bun', 'Buffer', 'global',
+  '__filename', 'primordials', 'internalBinding', '__bootstrap', 'gc', 'd8',
+  'read', 'load', 'quit', 'print', 'vm', 'Worker', 'navigator'];
 const grasp = (make) => names.filter((name) => {
   try { return make(`return typeof ${name} !== 'undefined' && ${name}`)() } catch { return false }
 });
@@ -51,8 +52,7 @@ CLIMBS = {
     " return [] } })()",
     "symbols of the global object": "return Object.getOwnPropertySymbols(globalThis).map((s) => globalThis[s])"
     ".filter((v) => v && (v.core || v.ops || v.internals || v.bootstrap)).map(String)",
-    "meta of a module": "export default Object.values(import.meta).map(String).filter((v) =>"
-    " /file:|proc|bridge/.test(v))",
+    "meta of a module": "export default Object.values(import.meta).map(String).filter((v) => /^(file:|[/])/.test(v))",
     "species and iterators": "class A extends Array { static get [Symbol.species]() { return function (n) {"
     " return new Proxy([], {get: (t, k) => { throw new Error('x') }}) } } }"
     " try { new A(3).map((x) => x) } catch {} return []",
