@@ -60,7 +60,7 @@ SENT = [
         {"body": "hi"},
         "application/json",
         '{"body":"hi"}',
-        id="62",
+        id="row_62",
     ),
     pytest.param(
         "application/json: {schema: {type: object, properties: {target: {anyOf: [{type: object, properties: "
@@ -68,24 +68,26 @@ SENT = [
         {"target": {"slug": "a"}},
         "application/json",
         '{"target":{"slug":"a"}}',
-        id="17",
+        id="row_17",
     ),
-    pytest.param("application/json: {schema: {type: integer}}", 2**70, "application/json", str(2**70), id="73-json"),
+    pytest.param(
+        "application/json: {schema: {type: integer}}", 2**70, "application/json", str(2**70), id="row_73-json"
+    ),
     pytest.param("application/json: {schema: {}}", None, "application/json", "null", id="json-null"),
     pytest.param("application/json: {schema: {}}", "x", "application/json", '"x"', id="json-string"),
     pytest.param("application/json: {schema: {}}", "\ud800", "application/json", '"\ufffd"', id="json-surrogate"),
-    pytest.param(JSON_OBJECT, '{"a":"1"}', "application/json", '{"a":"1"}', id="84"),
+    pytest.param(JSON_OBJECT, '{"a":"1"}', "application/json", '{"a":"1"}', id="row_84"),
     pytest.param(
-        "application/json: {schema: {type: array, items: {}}}", "[1]", "application/json", "[1]", id="84-array"
+        "application/json: {schema: {type: array, items: {}}}", "[1]", "application/json", "[1]", id="row_84-array"
     ),
     pytest.param(
         JSON_OBJECT.replace("application/json", "'application/json; charset=utf-8'"),
         {"a": "b"},
         "application/json; charset=utf-8",
         '{"a":"b"}',
-        id="85",
+        id="row_85",
     ),
-    pytest.param("Application/JSON: {schema: {}}", {"a": 1}, "Application/JSON", '{"a":1}', id="85-case"),
+    pytest.param("Application/JSON: {schema: {}}", {"a": 1}, "Application/JSON", '{"a":1}', id="row_85-case"),
     pytest.param(
         "application/vnd.x.v2+json: {schema: {}}", {"a": 1}, "application/vnd.x.v2+json", '{"a":1}', id="json-kin"
     ),
@@ -95,7 +97,7 @@ SENT = [
         {"name": "n"},
         "application/json",
         '{"name":"n"}',
-        id="87",
+        id="row_87",
     ),
     pytest.param(
         "application/x-ndjson: {schema: {}}", [{"a": 1}, 2], "application/x-ndjson", '{"a":1}\n2\n', id="lines"
@@ -106,28 +108,28 @@ SENT = [
         {"amount": 1, "metadata": {"k": "v"}},
         URLENCODED,
         "amount=1&metadata[k]=v",
-        id="75",
+        id="row_75",
     ),
     pytest.param(
         "application/x-www-form-urlencoded: {schema: {}, encoding: {m: {style: deepObject, explode: true}}}",
         {"m": {"a": {"b": 1}, "l": ["x"]}},
         URLENCODED,
         "m[a][b]=1&m[l][]=x",
-        id="75-deepObject",
+        id="row_75-deepObject",
     ),
     pytest.param(
         "application/x-www-form-urlencoded: {schema: {type: object}, encoding: {m: {contentType: application/json}}}",
         {"m": {"a": 1}},
         URLENCODED,
         "m=%7B%22a%22%3A1%7D",
-        id="75-json-member",
+        id="row_75-json-member",
     ),
     pytest.param(
         "application/x-www-form-urlencoded: {schema: {type: object}, encoding: {m: {style: form, explode: true}}}",
         {"m": {"a": 1, "b": 2}},
         URLENCODED,
         "a=1&b=2",
-        id="75-form-object",
+        id="row_75-form-object",
     ),
     pytest.param(
         "application/x-www-form-urlencoded: {schema: {type: object}, encoding: {j: {style: form, explode: false}}}",
@@ -150,16 +152,16 @@ SENT = [
         "a=1&a=%C3%A9",
         id="form-data-as-urlencoded",
     ),
-    pytest.param("text/plain: {schema: {type: string}}", "hé", "text/plain", "hé", id="81-text"),
-    pytest.param("application/xml: {schema: {type: object}}", "<a/>", "application/xml", "<a/>", id="81-xml"),
-    pytest.param("text/csv: {schema: {type: string}}", "a,b\n1,2", "text/csv", "a,b\n1,2", id="81-csv"),
-    pytest.param("application/x-ndjson: {}", '{"a":1}\n', "application/x-ndjson", '{"a":1}\n', id="81-ndjson"),
+    pytest.param("text/plain: {schema: {type: string}}", "hé", "text/plain", "hé", id="row_81-text"),
+    pytest.param("application/xml: {schema: {type: object}}", "<a/>", "application/xml", "<a/>", id="row_81-xml"),
+    pytest.param("text/csv: {schema: {type: string}}", "a,b\n1,2", "text/csv", "a,b\n1,2", id="row_81-csv"),
+    pytest.param("application/x-ndjson: {}", '{"a":1}\n', "application/x-ndjson", '{"a":1}\n', id="row_81-ndjson"),
     pytest.param(
         "application/octet-stream: {schema: {type: string, format: binary}}",
         "hé",
         "application/octet-stream",
         "hé",
-        id="82-string",
+        id="row_82-string",
     ),
     pytest.param("text/plain: {schema: {type: number}}", 1e21, "text/plain", "1" + "0" * 21, id="text-number"),
     pytest.param(
@@ -189,8 +191,8 @@ def test_a_value_is_sent_in_the_media_type_that_fits_it(
 
 
 BYTES = [
-    pytest.param("application/octet-stream: {}", None, "application/octet-stream", id="91"),
-    pytest.param("image/png: {}", None, "image/png", id="82-png"),
+    pytest.param("application/octet-stream: {}", None, "application/octet-stream", id="row_91"),
+    pytest.param("image/png: {}", None, "image/png", id="row_82-png"),
     pytest.param("image/jpeg: {}\nimage/png: {}", "image/png", "image/png", id="own-type"),
     pytest.param("'image/*': {}", "image/webp", "image/webp", id="range"),
     pytest.param("'*/*': {}", None, "application/octet-stream", id="any"),
@@ -297,7 +299,7 @@ def test_bytes_inside_json_are_base64() -> None:
 
 
 WRONG = [
-    pytest.param(JSON_OBJECT, "not json", 'should be an object, not the string "not json"', id="84"),
+    pytest.param(JSON_OBJECT, "not json", 'should be an object, not the string "not json"', id="row_84"),
     pytest.param(
         JSON_OBJECT,
         Binary(PNG),

@@ -54,7 +54,7 @@ CURSOR = operation(cursor=STRING, limit=INTEGER)
 OFFSET = operation(offset=INTEGER, limit={"type": "integer", "maximum": 100})
 
 LINKS = [
-    pytest.param(f'<{URL}?page=2>; rel="next"', URL, {"page": 2}, id="94"),
+    pytest.param(f'<{URL}?page=2>; rel="next"', URL, {"page": 2}, id="row_94"),
     pytest.param(f'<{URL}?page=1>; rel="prev", <{URL}?page=3>; rel=next', f"{URL}?page=2", {"page": 3}, id="unquoted"),
     pytest.param("</v1/w?page=2>; rel=next", URL, {"page": 2}, id="relative"),
     pytest.param("<?page=2&per_page=2>;rel=next", f"{URL}?per_page=2", {"page": 2}, id="query-only"),

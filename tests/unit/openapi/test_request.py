@@ -47,91 +47,94 @@ URLS = [
         QUERY % "{name: tags, in: query, style: form, explode: false, schema: {type: array, items: {type: string}}}",
         {"query": {"tags": ["red", "blue"]}},
         "/w?tags=red,blue",
-        id="40",
+        id="row_40",
     ),
     pytest.param(
         QUERY % "{name: tags, in: query, explode: false, schema: {type: array, items: {type: string}}}",
         {"query": {"tags": ["a,b", "c"]}},
         "/w?tags=a%2Cb,c",
-        id="41",
+        id="row_41",
     ),
     pytest.param(
         QUERY % "{name: filter, in: query, style: deepObject, schema: {type: object}}",
         {"query": {"filter": {"a": {"gte": 1}, "b": ["x", "y"]}}},
         "/w?filter[a][gte]=1&filter[b][]=x&filter[b][]=y",
-        id="43",
+        id="row_43",
     ),
     pytest.param(
         QUERY % "{name: page, in: query, schema: {type: object, properties: {size: {type: integer}}}}",
         {"query": {"page": {"size": 10, "no": 2}}},
         "/w?size=10&no=2",
-        id="44-explode",
+        id="row_44-explode",
     ),
     pytest.param(
         QUERY % "{name: page, in: query, explode: false, schema: {type: object}}",
         {"query": {"page": {"size": 10, "no": 2}}},
         "/w?page=size,10,no,2",
-        id="44-joined",
+        id="row_44-joined",
     ),
     pytest.param(
         QUERY % "{name: t, in: query, style: pipeDelimited, explode: false, schema: {type: array, items: {}}}",
         {"query": {"t": ["a", "b"]}},
         "/w?t=a%7Cb",
-        id="46-pipe",
+        id="row_46-pipe",
     ),
     pytest.param(
         QUERY % "{name: t, in: query, style: spaceDelimited, explode: false, schema: {type: array, items: {}}}",
         {"query": {"t": ["a", "b"]}},
         "/w?t=a%20b",
-        id="46-space",
+        id="row_46-space",
     ),
     pytest.param(
         QUERY % "{name: path, in: query, allowReserved: true, schema: {type: string}}",
         {"query": {"path": "a/b:c&#+ "}},
         "/w?path=a/b:c%26%23%2B%20",
-        id="47",
+        id="row_47",
     ),
     pytest.param(
         ITEM % "style: matrix, explode: true, schema: {type: array, items: {type: string}}",
         {"path": {"id": ["a", "b"]}},
         "/w/;id=a;id=b",
-        id="49-matrix",
+        id="row_49-matrix",
     ),
     pytest.param(
         ITEM % "style: label, explode: true, schema: {type: array, items: {type: string}}",
         {"path": {"id": ["a", "b"]}},
         "/w/.a.b",
-        id="49-label",
+        id="row_49-label",
     ),
     pytest.param(
-        ITEM % "schema: {type: array, items: {type: integer}}", {"path": {"id": [1, 2, 3]}}, "/w/1,2,3", id="50-path"
+        ITEM % "schema: {type: array, items: {type: integer}}",
+        {"path": {"id": [1, 2, 3]}},
+        "/w/1,2,3",
+        id="row_50-path",
     ),
     pytest.param(
         "/run: {post: {operationId: run, parameters: [{name: dry, in: query, schema: {type: boolean}}]}}",
         {"query": {"dry": True}},
         "/run?dry=true",
-        id="56",
+        id="row_56",
     ),
     pytest.param(
         QUERY % "{name: include, in: query, schema: {type: array, items: {type: string}}}, "
         "{name: range, in: query, schema: {type: string}}",
         {"query": {"include": [], "range": None}},
         "/w",
-        id="58",
+        id="row_58",
     ),
     pytest.param(
-        QUERY % "{name: limit, in: query, schema: {type: integer, default: 20}}", {}, "/w", id="59-optional-default"
+        QUERY % "{name: limit, in: query, schema: {type: integer, default: 20}}", {}, "/w", id="row_59-optional-default"
     ),
     pytest.param(
         "/{t}/x/{t}: {get: {operationId: g, parameters: [{name: t, in: path, required: true, schema: {}}]}}",
         {"path": {"t": "z"}},
         "/z/x/z",
-        id="65",
+        id="row_65",
     ),
-    pytest.param(ITEM % "schema: {type: string}", {"path": {"id": "a?x=1"}}, "/w/a%3Fx%3D1", id="67-question-mark"),
-    pytest.param(ITEM % "schema: {type: string}", {"path": {"id": "a#f"}}, "/w/a%23f", id="67-fragment"),
-    pytest.param(ITEM % "schema: {type: string}", {"path": {"id": "50%"}}, "/w/50%25", id="67-percent"),
-    pytest.param(ITEM % "schema: {type: string}", {"path": {"id": "..."}}, "/w/...", id="67-three-dots"),
+    pytest.param(ITEM % "schema: {type: string}", {"path": {"id": "a?x=1"}}, "/w/a%3Fx%3D1", id="row_67-question-mark"),
+    pytest.param(ITEM % "schema: {type: string}", {"path": {"id": "a#f"}}, "/w/a%23f", id="row_67-fragment"),
+    pytest.param(ITEM % "schema: {type: string}", {"path": {"id": "50%"}}, "/w/50%25", id="row_67-percent"),
+    pytest.param(ITEM % "schema: {type: string}", {"path": {"id": "..."}}, "/w/...", id="row_67-three-dots"),
     pytest.param(
         ITEM % "schema: {type: string}", {"path": {"id": "café 𝄞"}}, "/w/caf%C3%A9%20%F0%9D%84%9E", id="unicode"
     ),
@@ -140,7 +143,7 @@ URLS = [
         "{type: string}}]}}",
         {"path": {"path": "a/b c/d.txt"}},
         "/files/a/b%20c/d.txt",
-        id="68",
+        id="row_68",
     ),
     pytest.param(
         QUERY % "{name: repository-id, in: query, schema: {type: string}}, "
@@ -148,20 +151,22 @@ URLS = [
         "{name: 'x){import os#', in: query, schema: {type: string}}",
         {"query": {"repository-id": "1", "2fa-code": "2", "class": "3", "x){import os#": "4"}},
         "/w?repository-id=1&2fa-code=2&class=3&x%29%7Bimport%20os%23=4",
-        id="70",
+        id="row_70",
     ),
     pytest.param(
         "/search?flag=&mode=x: {get: {operationId: s, parameters: [{name: q, in: query, schema: {type: string}}]}}",
         {"query": {"q": "a b"}},
         "/search?flag=&mode=x&q=a%20b",
-        id="71",
+        id="row_71",
     ),
-    pytest.param(ITEM % "schema: {type: integer}", {"path": {"id": 9007199254740993}}, "/w/9007199254740993", id="73"),
+    pytest.param(
+        ITEM % "schema: {type: integer}", {"path": {"id": 9007199254740993}}, "/w/9007199254740993", id="row_73"
+    ),
     pytest.param(
         QUERY % "{name: since, in: query, schema: {type: string, format: date-time}}",
         {"query": {"since": "2024-01-02T03:04:05+02:00"}},
         "/w?since=2024-01-02T03%3A04%3A05%2B02%3A00",
-        id="74",
+        id="row_74",
     ),
     pytest.param(
         QUERY % "{name: f, in: query, content: {application/json: {schema: {type: object}}}}",
@@ -201,8 +206,8 @@ def test_arguments_make_the_url(paths: str, arguments: dict[str, Any], expected:
     [
         pytest.param("https://api.test", "https://api.test/w?a=1", id="no-prefix"),
         pytest.param("https://api.test/", "https://api.test/w?a=1", id="root"),
-        pytest.param("https://api.test/api/v3/", "https://api.test/api/v3/w?a=1", id="100-prefix"),
-        pytest.param("https://api.test/v1?key=&x=1", "https://api.test/v1/w?key=&x=1&a=1", id="71-query-in-base"),
+        pytest.param("https://api.test/api/v3/", "https://api.test/api/v3/w?a=1", id="row_100-prefix"),
+        pytest.param("https://api.test/v1?key=&x=1", "https://api.test/v1/w?key=&x=1&a=1", id="row_71-query-in-base"),
         pytest.param("HTTPS://API.test:443/v1", "https://api.test/v1/w?a=1", id="default-port"),
         pytest.param("http://[::1]:8080/v1", "http://[::1]:8080/v1/w?a=1", id="ipv6"),
     ],

@@ -131,26 +131,26 @@ def test_a_form_query_value_is_expanded_as_rfc_6570_says(explode: bool, value: A
 
 
 QUERIES = [
-    pytest.param("form", False, ["red", "blue"], "id=red,blue", id="40"),
-    pytest.param("form", False, ["a,b", "c"], "id=a%2Cb,c", id="41"),
+    pytest.param("form", False, ["red", "blue"], "id=red,blue", id="row_40"),
+    pytest.param("form", False, ["a,b", "c"], "id=a%2Cb,c", id="row_41"),
     pytest.param(
         "deepObject",
         True,
         {"a": {"gte": 1}, "b": ["x", "y"]},
         "id[a][gte]=1&id[b][]=x&id[b][]=y",
-        id="43",
+        id="row_43",
     ),
-    pytest.param("form", True, {"size": 10, "no": 2}, "size=10&no=2", id="44-explode"),
-    pytest.param("form", False, {"size": 10, "no": 2}, "id=size,10,no,2", id="44-joined"),
-    pytest.param("pipeDelimited", False, ["a", "b"], "id=a%7Cb", id="46-pipe"),
-    pytest.param("spaceDelimited", False, ["a", "b"], "id=a%20b", id="46-space"),
-    pytest.param("tabDelimited", False, ["a", "b"], "id=a%09b", id="113-tsv"),
-    pytest.param("pipeDelimited", True, ["a", "b"], "id=a&id=b", id="46-pipe-explode"),
-    pytest.param("spaceDelimited", False, {"R": 1, "G": 2}, "id=R%201%20G%202", id="46-space-object"),
-    pytest.param("form", True, [], "", id="58-empty-list"),
-    pytest.param("form", True, None, "", id="58-null"),
-    pytest.param("form", True, 9007199254740993, "id=9007199254740993", id="73"),
-    pytest.param("form", True, "2024-01-02T03:04:05+02:00", "id=2024-01-02T03%3A04%3A05%2B02%3A00", id="74"),
+    pytest.param("form", True, {"size": 10, "no": 2}, "size=10&no=2", id="row_44-explode"),
+    pytest.param("form", False, {"size": 10, "no": 2}, "id=size,10,no,2", id="row_44-joined"),
+    pytest.param("pipeDelimited", False, ["a", "b"], "id=a%7Cb", id="row_46-pipe"),
+    pytest.param("spaceDelimited", False, ["a", "b"], "id=a%20b", id="row_46-space"),
+    pytest.param("tabDelimited", False, ["a", "b"], "id=a%09b", id="row_113-tsv"),
+    pytest.param("pipeDelimited", True, ["a", "b"], "id=a&id=b", id="row_46-pipe-explode"),
+    pytest.param("spaceDelimited", False, {"R": 1, "G": 2}, "id=R%201%20G%202", id="row_46-space-object"),
+    pytest.param("form", True, [], "", id="row_58-empty-list"),
+    pytest.param("form", True, None, "", id="row_58-null"),
+    pytest.param("form", True, 9007199254740993, "id=9007199254740993", id="row_73"),
+    pytest.param("form", True, "2024-01-02T03:04:05+02:00", "id=2024-01-02T03%3A04%3A05%2B02%3A00", id="row_74"),
     pytest.param("deepObject", True, {"a": None, "b": "", "c": True}, "id[b]=&id[c]=true", id="deep-null"),
     pytest.param("deepObject", True, {"a b": {"&": "=&"}}, "id[a%20b][%26]=%3D%26", id="deep-reserved"),
     pytest.param("deepObject", True, {"l": [{"n": 1}, {"n": 2}]}, "id[l][0][n]=1&id[l][1][n]=2", id="deep-objects"),
@@ -179,10 +179,10 @@ def test_an_item_that_holds_its_own_delimiter_is_refused(style: Style, item: str
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        pytest.param("a/b:c", "id=a/b:c", id="47"),
-        pytest.param("a&b#c+d e%20", "id=a%26b%23c%2Bd%20e%2520", id="47-always-encoded"),
-        pytest.param("?@!$'()*,;=[]", "id=?@!$'()*,;=[]", id="47-reserved"),
-        pytest.param(["a/b", "c,d"], "id=a/b,c%2Cd", id="47-delimiter"),
+        pytest.param("a/b:c", "id=a/b:c", id="row_47"),
+        pytest.param("a&b#c+d e%20", "id=a%26b%23c%2Bd%20e%2520", id="row_47-always-encoded"),
+        pytest.param("?@!$'()*,;=[]", "id=?@!$'()*,;=[]", id="row_47-reserved"),
+        pytest.param(["a/b", "c,d"], "id=a/b,c%2Cd", id="row_47-delimiter"),
     ],
 )
 def test_reserved_characters_stay_where_the_parameter_allows_them(value: Any, expected: str) -> None:
@@ -256,7 +256,7 @@ def test_a_comma_inside_an_item_of_a_header_is_refused(explode: bool, value: Any
 @pytest.mark.parametrize(
     ("value", "explode", "expected"),
     [
-        pytest.param("abc", True, ["id=abc"], id="52"),
+        pytest.param("abc", True, ["id=abc"], id="row_52"),
         pytest.param('a; b=c, "d"\\', True, ["id=a%3B%20b=c%2C%20%22d%22%5C"], id="delimiters"),
         pytest.param(["a", "b c"], True, ["id=a", "id=b%20c"], id="list-explode"),
         pytest.param(["a", "b,c"], False, ["id=a,b%2Cc"], id="list-joined"),
