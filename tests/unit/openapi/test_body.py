@@ -221,7 +221,7 @@ def test_the_content_type_that_the_caller_chose_wins() -> None:
     ]
 
 
-def test_scalars_and_objects_become_parts_of_a_multipart_form() -> None:  # 76
+def test_row_76_scalars_and_objects_become_parts_of_a_multipart_form() -> None:
     sent = encoded(
         "multipart/form-data: {schema: {type: object, properties: {title: {type: string}, n: {type: integer}}}}",
         {"title": "é", "n": 2, "skipped": None, "on": True, "tags": ["a", "b"], "meta": {"k": [1]}},
@@ -244,7 +244,7 @@ FILE_FORM = (
 )
 
 
-def test_files_are_sent_with_their_names_and_types() -> None:  # 78, 79
+def test_row_78_79_files_are_sent_with_their_names_and_types() -> None:
     sent = encoded(
         FILE_FORM,
         {

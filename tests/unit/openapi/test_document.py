@@ -154,7 +154,7 @@ def test_o10_reasons_and_warnings_hold_no_control_or_direction_characters() -> N
     [
         ("/x", "/x"),
         ("x/y", "/x/y"),
-        pytest.param("/search?flag=&mode=x", "/search?flag=&mode=x", id="row 71"),
+        pytest.param("/search?flag=&mode=x", "/search?flag=&mode=x", id="row_71"),
         ("/a#variant", "/a"),
     ],
 )
@@ -190,8 +190,8 @@ def test_what_is_no_openapi_document_is_refused(text: str, code: str, pointer: s
         ("openapi: 3.2.0", None),
         ("openapi: '3.9'", "/openapi"),
         ("swagger: 2.0", None),
-        pytest.param("openapi: 3.0.3\nwebhooks: {x: {post: {}}}", "/webhooks", id="row 118"),
-        pytest.param("openapi: 3.1.0\ncomponents: {schemas: {A: {nullable: true}}}", None, id="row 118 the other way"),
+        pytest.param("openapi: 3.0.3\nwebhooks: {x: {post: {}}}", "/webhooks", id="row_118"),
+        pytest.param("openapi: 3.1.0\ncomponents: {schemas: {A: {nullable: true}}}", None, id="row_118 the other way"),
     ],
 )
 def test_versions_are_read_liberally(head: str, warned: str | None) -> None:

@@ -31,12 +31,12 @@ def read(operation: str, components: str = "{}") -> Operation:
         pytest.param(
             "{content: {'application/json; charset=utf-8': {schema: {type: string}}}}",
             Body(False, (MediaType("application/json; charset=utf-8", STRING),)),
-            id="row 85",
+            id="row_85",
         ),
         pytest.param(
             "{content: {text/csv: {schema: {type: string}}, application/json: {schema: {type: string}}}}",
             Body(False, (MediaType("text/csv", STRING), MediaType("application/json", STRING))),
-            id="row 81 several in document order",
+            id="row_81 several in document order",
         ),
         pytest.param(
             "{content: {application/x-www-form-urlencoded: {schema: {type: object}, "
@@ -55,7 +55,7 @@ def read(operation: str, components: str = "{}") -> Operation:
                     ),
                 ),
             ),
-            id="row 75",
+            id="row_75",
         ),
         pytest.param(
             "{required: true, content: {multipart/form-data: {schema: {type: object, required: [file], "
@@ -71,7 +71,7 @@ def read(operation: str, components: str = "{}") -> Operation:
                     ),
                 ),
             ),
-            id="row 78 row 79",
+            id="row_78 row_79",
         ),
         pytest.param(
             "{content: {application/octet-stream: {}, image/png: , text/plain: {}}}",
@@ -83,7 +83,7 @@ def read(operation: str, components: str = "{}") -> Operation:
                     MediaType("text/plain", True),
                 ),
             ),
-            id="row 82 without a schema",
+            id="row_82 without a schema",
         ),
         pytest.param(
             "{content: {application/json: {schema: 5}}}",

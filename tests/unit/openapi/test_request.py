@@ -309,7 +309,7 @@ def test_values_that_reach_a_more_exact_operation_are_refused_by_its_name() -> N
         request.build(get, Arguments(path={"id": "me"}), base_url=BASE, schemas={}, document=loaded)
 
 
-def test_the_same_name_in_path_query_and_body_goes_to_three_places() -> None:  # 61
+def test_row_61_the_same_name_in_path_query_and_body_goes_to_three_places() -> None:
     paths = (
         "/w/{id}: {put: {operationId: p, parameters: [{name: id, in: path, required: true, schema: {type: string}}, "
         "{name: id, in: query, schema: {type: integer}}], requestBody: {content: {application/json: {schema: "
@@ -321,7 +321,7 @@ def test_the_same_name_in_path_query_and_body_goes_to_three_places() -> None:  #
     )
 
 
-def test_query_parameters_of_a_write_stay_out_of_its_body() -> None:  # 55
+def test_row_55_query_parameters_of_a_write_stay_out_of_its_body() -> None:
     paths = (
         "/items: {post: {operationId: add, parameters: [{name: tenant, in: query, schema: {type: string}}], "
         "requestBody: {content: {application/json: {schema: {type: object, additionalProperties: false, "
@@ -333,13 +333,13 @@ def test_query_parameters_of_a_write_stay_out_of_its_body() -> None:  # 55
     )
 
 
-def test_the_default_of_a_required_parameter_is_sent() -> None:  # 59
+def test_row_59_the_default_of_a_required_parameter_is_sent() -> None:
     paths = QUERY % "{name: limit, in: query, required: true, schema: {type: integer, default: 20}}"
 
     assert (built(paths).url, built(paths, query={"limit": 5}).url) == (f"{BASE}/w?limit=20", f"{BASE}/w?limit=5")
 
 
-def test_header_and_cookie_parameters_are_sent() -> None:  # 50, 52, 53
+def test_row_50_52_53_header_and_cookie_parameters_are_sent() -> None:
     paths = QUERY % (
         "{name: X-Dry-Run, in: header, schema: {type: boolean}}, "
         "{name: X-Workspace, in: header, required: true, schema: {type: string}}, "
@@ -405,7 +405,7 @@ def test_a_header_value_with_control_characters_is_refused(value: str) -> None:
     ]
 
 
-def test_a_credential_parameter_is_neither_asked_of_the_script_nor_taken() -> None:  # 52
+def test_row_52_a_credential_parameter_is_neither_asked_of_the_script_nor_taken() -> None:
     paths = QUERY % (
         "{name: api_key, in: query, required: true, schema: {type: string}}, "
         "{name: sid, in: cookie, required: true, schema: {type: string}}, "

@@ -32,20 +32,20 @@ STRING = {"type": "string"}
 @pytest.mark.parametrize(
     ("written", "schema"),
     [
-        pytest.param("{type: number, nullable: true}", {"type": ["number", "null"]}, id="row 33"),
-        pytest.param("{type: string, nullable: false}", STRING, id="row 36"),
+        pytest.param("{type: number, nullable: true}", {"type": ["number", "null"]}, id="row_33"),
+        pytest.param("{type: string, nullable: false}", STRING, id="row_36"),
         pytest.param("{type: string, x-nullable: true}", {"type": ["string", "null"]}, id="x-nullable of Swagger 2.0"),
         pytest.param("{nullable: true}", True, id="nullable anything"),
         pytest.param(
             "{type: string, enum: [a, b], nullable: true}",
             {"type": ["string", "null"], "enum": ["a", "b", None]},
-            id="row 34 nullable enum",
+            id="row_34 nullable enum",
         ),
         pytest.param("{const: a, nullable: true}", {"enum": ["a", None]}, id="nullable const"),
         pytest.param(
             "{anyOf: [{type: string, maxLength: 2000}, {type: 'null'}]}",
             {"anyOf": [{"type": "string", "maxLength": 2000}, {"type": "null"}]},
-            id="row 37",
+            id="row_37",
         ),
         pytest.param(
             "{oneOf: [{type: string}], nullable: true}", {"oneOf": [STRING, {"type": "null"}]}, id="nullable union"
@@ -58,29 +58,29 @@ STRING = {"type": "string"}
         pytest.param(
             "{type: integer, minimum: 0, exclusiveMinimum: true}",
             {"type": "integer", "exclusiveMinimum": 0},
-            id="row 39",
+            id="row_39",
         ),
         pytest.param(
-            "{type: integer, minimum: 0, exclusiveMinimum: false}", {"type": "integer", "minimum": 0}, id="row 39 false"
+            "{type: integer, minimum: 0, exclusiveMinimum: false}", {"type": "integer", "minimum": 0}, id="row_39 false"
         ),
         pytest.param(
-            "{type: integer, exclusiveMaximum: 9}", {"type": "integer", "exclusiveMaximum": 9}, id="row 39 of 3.1"
+            "{type: integer, exclusiveMaximum: 9}", {"type": "integer", "exclusiveMaximum": 9}, id="row_39 of 3.1"
         ),
         pytest.param("{exclusiveMaximum: true}", True, id="a flag without a bound"),
         pytest.param(
-            "{type: string, enum: [open, closed, open]}", {"type": "string", "enum": ["open", "closed"]}, id="row 32"
+            "{type: string, enum: [open, closed, open]}", {"type": "string", "enum": ["open", "closed"]}, id="row_32"
         ),
-        pytest.param("{enum: [1, true, 1.0, 'true', true]}", {"enum": [1, True, "true"]}, id="row 32 mixed"),
+        pytest.param("{enum: [1, true, 1.0, 'true', true]}", {"enum": [1, True, "true"]}, id="row_32 mixed"),
         pytest.param("{enum: []}", True, id="an enum that allows nothing"),
-        pytest.param("{type: array}", {"type": "array", "items": True}, id="row 30"),
-        pytest.param("{type: [array, 'null']}", {"type": ["array", "null"], "items": True}, id="row 30 nullable"),
+        pytest.param("{type: array}", {"type": "array", "items": True}, id="row_30"),
+        pytest.param("{type: [array, 'null']}", {"type": ["array", "null"], "items": True}, id="row_30 nullable"),
         pytest.param(
             "{type: array, items: [{type: string}, {}]}", {"type": "array", "prefixItems": [STRING, True]}, id="tuple"
         ),
         pytest.param(
             "{type: array, items: {oneOf: [{type: string}, {type: number}]}}",
             {"type": "array", "items": {"oneOf": [STRING, {"type": "number"}]}},
-            id="row 21",
+            id="row_21",
         ),
         pytest.param(
             "{properties: {target: {anyOf: [{type: object, properties: {id: {type: integer}}}, {type: string}]}}}",
@@ -89,7 +89,7 @@ STRING = {"type": "string"}
                     "target": {"anyOf": [{"type": "object", "properties": {"id": {"type": "integer"}}}, STRING]}
                 }
             },
-            id="row 17",
+            id="row_17",
         ),
         pytest.param(
             "{type: object, properties: {x: {type: string}}, allOf: [{type: object, properties: {y: {type: string}}}]}",
@@ -98,17 +98,17 @@ STRING = {"type": "string"}
                 "properties": {"x": STRING},
                 "allOf": [{"type": "object", "properties": {"y": STRING}}],
             },
-            id="row 20",
+            id="row_20",
         ),
         pytest.param(
             "{allOf: [{type: object, properties: {body: {type: string}}}, {required: [body]}]}",
             {"allOf": [{"type": "object", "properties": {"body": STRING}}, {"required": ["body"]}]},
-            id="row 23",
+            id="row_23",
         ),
         pytest.param(
             "{oneOf: [{type: number}, {type: integer}]}",
             {"oneOf": [{"type": "number"}, {"type": "integer"}]},
-            id="row 27",
+            id="row_27",
         ),
         pytest.param(
             "{type: array, items: {type: object, properties: {box: {type: array, items: {type: number}}}}}",
@@ -116,14 +116,14 @@ STRING = {"type": "string"}
                 "type": "array",
                 "items": {"type": "object", "properties": {"box": {"type": "array", "items": {"type": "number"}}}},
             },
-            id="row 29",
+            id="row_29",
         ),
         pytest.param(
             "{type: object, properties: {$ref: {type: string, description: a column}, id: {type: string}}}",
             {"type": "object", "properties": {"$ref": {"type": "string", "description": "a column"}, "id": STRING}},
-            id="row 5",
+            id="row_5",
         ),
-        pytest.param("{type: file}", {"type": "string", "format": "binary"}, id="row 113 file"),
+        pytest.param("{type: file}", {"type": "string", "format": "binary"}, id="row_113 file"),
         pytest.param(
             "{type: string, contentMediaType: application/octet-stream}",
             {"type": "string", "contentMediaType": "application/octet-stream", "format": "binary"},
@@ -218,7 +218,7 @@ components:
                     "properties": {"name": STRING, "children": {"type": "array", "items": {"$ref": "#/$defs/Dir"}}},
                 }
             },
-            id="row 1",
+            id="row_1",
         ),
         pytest.param(
             "Repo",
@@ -229,7 +229,7 @@ components:
                     "properties": {"repos": {"type": "array", "items": {"$ref": "#/$defs/Repo"}}},
                 },
             },
-            id="row 2",
+            id="row_2",
         ),
         pytest.param(
             "L1",
@@ -240,7 +240,7 @@ components:
                     "properties": {"c": {"type": "object", "properties": {"id": {"type": "integer"}}}},
                 },
             },
-            id="row 8",
+            id="row_8",
         ),
         pytest.param("获取", {"获取": STRING}, id="a name of letters"),
         pytest.param("Map«string»~1x", {"Map_string_x": STRING}, id="a name of anything"),
@@ -326,8 +326,8 @@ def test_components_whose_names_come_to_the_same_get_a_number() -> None:
 @pytest.mark.parametrize(
     ("reference", "reason"),
     [
-        pytest.param("#/components/schemas/Nowhere", "points to nothing in this document", id="row 7 dangling"),
-        pytest.param("http://169.254.169.254/latest/meta-data#/x", "is refused", id="row 13 O02 metadata"),
+        pytest.param("#/components/schemas/Nowhere", "points to nothing in this document", id="row_7 dangling"),
+        pytest.param("http://169.254.169.254/latest/meta-data#/x", "is refused", id="row_13 O02 metadata"),
         pytest.param("file:///proc/self/environ", "is refused", id="O02 file"),
         pytest.param("ftp://h/x", "is refused", id="O02 ftp"),
         pytest.param("//h/x.json", "is refused", id="O02 host"),

@@ -23,9 +23,9 @@ def read(schemes: str, security: str = "[]", operation: str = "{}", head: str = 
         pytest.param(
             "{type: http, scheme: Bearer, description: d}",
             SecurityScheme("s", "http", scheme="bearer", description="d"),
-            id="row 132",
+            id="row_132",
         ),
-        pytest.param("{type: http, scheme: basic}", SecurityScheme("s", "http", scheme="basic"), id="row 135"),
+        pytest.param("{type: http, scheme: basic}", SecurityScheme("s", "http", scheme="basic"), id="row_135"),
         ("{type: oauth2, flows: {clientCredentials: {tokenUrl: /t, scopes: {}}}}", SecurityScheme("s", "oauth2")),
         ("{type: openIdConnect, openIdConnectUrl: /o}", SecurityScheme("s", "openIdConnect")),
         ("{type: mutualTLS}", SecurityScheme("s", "mutualTLS")),
@@ -71,12 +71,12 @@ SCHEMES = "{appKey: {type: apiKey, in: header, name: X-App-Key}, appId: {type: a
 @pytest.mark.parametrize(
     ("security", "operation", "expected"),
     [
-        pytest.param("[{appKey: [], appId: []}]", "{}", ({"appKey": (), "appId": ()},), id="row 131 together"),
-        pytest.param("[{appKey: []}, {appId: []}]", "{}", ({"appKey": ()}, {"appId": ()}), id="row 131 alternatives"),
-        pytest.param("[{appKey: []}, {}]", "{}", ({"appKey": ()}, {}), id="row 131 or none"),
-        pytest.param("[{appKey: []}]", "{security: []}", (), id="row 132 overridden by none"),
+        pytest.param("[{appKey: [], appId: []}]", "{}", ({"appKey": (), "appId": ()},), id="row_131 together"),
+        pytest.param("[{appKey: []}, {appId: []}]", "{}", ({"appKey": ()}, {"appId": ()}), id="row_131 alternatives"),
+        pytest.param("[{appKey: []}, {}]", "{}", ({"appKey": ()}, {}), id="row_131 or none"),
+        pytest.param("[{appKey: []}]", "{security: []}", (), id="row_132 overridden by none"),
         pytest.param(
-            "[{appKey: []}]", "{security: [{appId: [a, b]}]}", ({"appId": ("a", "b")},), id="row 132 overridden"
+            "[{appKey: []}]", "{security: [{appId: [a, b]}]}", ({"appId": ("a", "b")},), id="row_132 overridden"
         ),
         pytest.param("[]", "{security: [{appKey: []}]}", ({"appKey": ()},), id="only here"),
         pytest.param("[{appKey: []}]", "{security: nonsense}", ({"appKey": ()},), id="not a list"),

@@ -113,7 +113,7 @@ def test_row_113_every_collection_format_has_its_style(place: str, collection: s
     [
         ("{consumes: [a/b, c/d]}", "", ["a/b", "c/d"]),
         ("{consumes: [a/b]}", "consumes: [e/f], ", ["e/f"]),
-        pytest.param("{consumes: [a/b]}", "consumes: [], ", ["application/json"], id="row 113 cleared"),
+        pytest.param("{consumes: [a/b]}", "consumes: [], ", ["application/json"], id="row_113 cleared"),
         ("{}", "", ["application/json"]),
     ],
 )

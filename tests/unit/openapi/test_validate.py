@@ -215,7 +215,7 @@ def test_in_json_a_scalar_keeps_its_own_type(value: Any) -> None:
     assert validate.check(value, schema, {}, where="body", textual=False).problems
 
 
-def test_json_text_for_an_object_is_read_at_any_depth() -> None:  # 84
+def test_row_84_json_text_for_an_object_is_read_at_any_depth() -> None:
     schema = {"properties": {"a": {"type": "object"}, "b": {"type": "array"}, "c": {"type": "string"}}}
 
     assert checked({"a": '{"x":1}', "b": "[1]", "c": "{}"}, schema) == {"a": {"x": 1}, "b": [1], "c": "{}"}
