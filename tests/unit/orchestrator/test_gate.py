@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from sandbridge_kit.errors import Code, SandbridgeError
 from sandbridge_kit.identity import LOCAL_CALLER, Caller
@@ -67,15 +67,15 @@ def test_replicas_come_to_the_same_state_in_whatever_order_they_hear(states: lis
     assert heard(states) == heard(shuffled)
 
 
-def test_a_lower_revision_is_ignored_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_lower_revision_is_ignored_and_logged() -> None:
     gate = ControlledGate(SwitchState(execute=False, revision=7))
 
-    with caplog.at_level(logging.WARNING):
+    with capture_logs() as logs:
         state = gate.offer(SwitchState(execute=True, revision=6), by="file")
 
-    assert (state, [record.getMessage() for record in caplog.records]) == (
+    assert (state, logs) == (
         SwitchState(execute=False, revision=7),
-        ["switch_ignored by=file revision=6 in_force=7"],
+        [{"event": "switch_ignored", "by": "file", "revision": 6, "in_force": 7, "log_level": "warning"}],
     )
 
 

@@ -5,16 +5,17 @@ Everything is answered from memory, so it can be asked at every tool call and ag
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
+
+import structlog
 
 from sandbridge_kit.errors import Code, SandbridgeError, fail
 from sandbridge_kit.identity import Caller
 from sandbridge_orchestrator.core.blocks import Block, Target, block_of, holding, longer
 from sandbridge_orchestrator.core.switches import OFF, SwitchState, in_force
 
-log = logging.getLogger(__name__)
+log = structlog.get_logger(__name__)
 
 MOST_BLOCKS = 10_000
 _RETRY_ELSEWHERE_MS = 1_000
@@ -51,14 +52,14 @@ class ControlledGate:
         before = self._state
         self._state = in_force(before, offered)
         if before is not None and offered.revision < before.revision:
-            log.warning("switch_ignored by=%s revision=%d in_force=%d", by, offered.revision, before.revision)
+            log.warning("switch_ignored", by=by, revision=offered.revision, in_force=before.revision)
         elif self._state != before:
             log.warning(
-                "switch_changed by=%s revision=%d execute=%s sources_off=%s",
-                by,
-                self._state.revision,
-                "on" if self._state.execute else "off",
-                ",".join(self._state.sources_off) or "none",
+                "switch_changed",
+                by=by,
+                revision=self._state.revision,
+                execute=self._state.execute,
+                sources_off=list(self._state.sources_off),
             )
             for heard in self._listeners:
                 heard(self._state)
@@ -76,7 +77,7 @@ class ControlledGate:
                     retry_after_ms=_RETRY_BLOCKS_MS,
                 )
         self._blocks[block.target] = longer(self._blocks.get(block.target), block)
-        log.warning("blocked kind=%s until=%s", block.target[0], block.until_s)
+        log.warning("blocked", kind=block.target[0], until=block.until_s)
 
     def stop(self) -> None:
         """Take no more runs."""

@@ -10,7 +10,6 @@ Who bounds what:
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 import time
 from collections import OrderedDict
@@ -20,12 +19,14 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self, TypeAlias
 
+import structlog
+
 from sandbridge_kit.errors import Code, SandbridgeError
 from sandbridge_kit.ports.runner import Run, Runner, RunnerStatus, Start
 from sandbridge_orchestrator.core.choice import Candidate, choice
 from sandbridge_orchestrator.turns import Ticket, Turns, at_capacity
 
-log = logging.getLogger(__name__)
+log = structlog.get_logger(__name__)
 
 _REST_FULL_S = 0.1
 """A runner that was full although its last status said otherwise is left alone for so long."""
@@ -167,7 +168,7 @@ class Runners:
             raise error
         rest_s = _REST_FULL_S if code is Code.AT_CAPACITY else _REST_LOST_S
         if code is Code.SANDBOX_LOST:
-            log.warning("runner_passed_over address=%s", member.address)
+            log.warning("runner_passed_over", address=member.address)
         member.rests_until = self._monotonic() + rest_s
         asyncio.get_running_loop().call_later(rest_s, self._serve)
 
@@ -248,15 +249,15 @@ class Runners:
         try:
             found = await self._discover()
         except OSError as error:
-            log.warning("runners_not_looked_up error=%s", error)
+            log.warning("runners_not_looked_up", error=str(error))
             return
         for address in sorted(found - self._members.keys()):
             way = AsyncExitStack()
             runner = await way.enter_async_context(self._connect(address, self._serve))
             self._members[address] = _Member(address, runner, way)
-            log.info("runner_joined address=%s", address)
+            log.info("runner_joined", address=address)
         for address in sorted(self._members.keys() - found):
-            log.info("runner_left address=%s", address)
+            log.info("runner_left", address=address)
             self._leave_if_done(self._members.pop(address))
         self._serve()
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from pathlib import Path
 from typing import Annotated
 
+import structlog
 import yaml
 from pydantic import Field, ValidationError
 
@@ -14,7 +14,7 @@ from sandbridge_kit.config import Section, SettingsError, explain
 from sandbridge_orchestrator.core.switches import SwitchState
 from sandbridge_orchestrator.gate import ControlledGate
 
-log = logging.getLogger(__name__)
+log = structlog.get_logger(__name__)
 
 _MOST_BYTES = 64 * 1024
 _MOST_REVISION = 2**63 - 1
@@ -54,7 +54,7 @@ async def follow_switch_file(path: Path, gate: ControlledGate, *, every_s: float
         except SettingsError as error:
             if str(error) != refused:
                 refused = str(error)
-                log.warning("switch_file_not_read reason=%s", refused)
+                log.warning("switch_file_not_read", reason=refused)
         else:
             refused = ""
             if state != offered:

@@ -1,0 +1,177 @@
+"""The three services as processes of this machine, with certificates of their own: for the demo and for tests.
+
+Certificates are made at the start, in a folder that only the owner reads. Logs of each process go to a file there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from sandbridge_kit.certificates import Peer, Service, Signed, issue, new_authority
+
+START_SECONDS = 40
+STOP_SECONDS = 15
+_LIFETIME = timedelta(days=1)
+
+
+class Certificates:
+    """One deployment's certificate authority, and a folder for each holder below `folder`."""
+
+    def __init__(self, folder: Path, deployment: str) -> None:
+        self.folder = folder
+        self.deployment = deployment
+        self._authority: Signed = new_authority(deployment, now=datetime.now(UTC), lifetime=_LIFETIME)
+
+    def issue(self, service: Service, deployment: str | None = None) -> Path:
+        """Write a certificate, its key and the authority's certificate; returns the folder that holds them.
+
+        `deployment` names another one than the authority's own, as a thief of its key could.
+        """
+        peer = Peer(service, deployment or self.deployment)
+        folder = self.folder / peer.name
+        issue(self._authority, peer, now=datetime.now(UTC), lifetime=_LIFETIME).write(
+            folder, self._authority.certificate
+        )
+        return folder
+
+
+@dataclass
+class Process:
+    """One service. `facts` is what it logged when it began to listen."""
+
+    name: str
+    popen: subprocess.Popen[bytes]
+    log: Path
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self.popen.pid
+
+    def events(self) -> list[Mapping[str, Any]]:
+        """Return what it has logged so far; a line that is no JSON comes as `{"event": line}`."""
+        return [_event(line) for line in self.log.read_text(encoding="utf-8", errors="replace").splitlines() if line]
+
+    def until(self, event: str, *, seconds: float = START_SECONDS, after: int = 0) -> Mapping[str, Any]:
+        """Wait for a log line and return it; `after`: only lines after so many of that event count."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            found = [line for line in self.events() if line.get("event") == event]
+            if len(found) > after:
+                return found[after]
+            if self.popen.poll() is not None:
+                break
+            time.sleep(0.02)
+        raise RuntimeError(f"{self.name} did not say {event!r}; its log:\n{self.log.read_text(encoding='utf-8')}")
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Send a signal and wait for the end; returns the exit code. A process that does not stop is killed."""
+        if self.popen.poll() is None:
+            self.popen.send_signal(number)
+        try:
+            return self.popen.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.popen.kill()
+            self.popen.wait()
+            raise
+
+
+def _event(line: str) -> Mapping[str, Any]:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        found = None
+    return found if isinstance(found, dict) else {"event": line}
+
+
+class Services:
+    """Starts services of one deployment, each in a process of its own, and stops those that are left."""
+
+    def __init__(self, folder: Path, certificates: Certificates, config: Path) -> None:
+        """`config` is the deployment's config file."""
+        self.folder = folder
+        self.certificates = certificates
+        self.config = config
+        self.processes: list[Process] = []
+
+    def docsearch(self, **settings: str) -> Process:
+        """Start docs search."""
+        given = {"config": str(self.config), "poll_s": "0.1", **settings}
+        return self._started(Service.DOCSEARCH, given, "listening")
+
+    def runner(self, **settings: str) -> Process:
+        """Start a runner, and wait until it has spares."""
+        process = self._started(Service.RUNNER, settings, "listening")
+        process.until("ready")
+        return process
+
+    def orchestrator(self, docs: Process, runners: list[Process], keys: Mapping[str, str], **settings: str) -> Process:
+        """Start an orchestrator over these. `keys` are the variables with the API keys."""
+        given = {
+            "config": str(self.config),
+            "docs": address_of(docs),
+            "runners": ",".join(map(address_of, runners)),
+            "port": "0",
+            "acknowledge_single_tenant": "1",
+            **settings,
+        }
+        process = self._started(Service.ORCHESTRATOR, given, "listening", keys)
+        process.until("catalogue_served")
+        return process
+
+    def _started(
+        self, service: Service, settings: Mapping[str, str], event: str, keys: Mapping[str, str] | None = None
+    ) -> Process:
+        number = 1 + sum(process.name.startswith(service) for process in self.processes)
+        name = f"{service}-{number}"
+        log = self.folder / f"{name}.log"
+        tls = self.certificates.issue(service)
+        variables = {"address": "127.0.0.1:0", "tls_dir": str(tls), **settings}
+        kept = {variable: value for variable, value in os.environ.items() if not variable.startswith("SANDBRIDGE_")}
+        environ = kept | {f"SANDBRIDGE_{key.upper()}": value for key, value in variables.items()} | dict(keys or {})
+        with log.open("wb") as stream:
+            popen = subprocess.Popen(
+                [sys.executable, "-m", f"sandbridge_{service}"],
+                stdin=subprocess.DEVNULL,
+                stdout=stream,
+                stderr=stream,
+                env=environ,
+            )
+        process = Process(name, popen, log)
+        self.processes.append(process)
+        process.facts = process.until(event)
+        return process
+
+    def stop(self) -> None:
+        """Stop what is left, the newest first."""
+        for process in reversed(self.processes):
+            if process.popen.poll() is None:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.stop()
+
+
+def address_of(process: Process) -> str:
+    """Return where the services of the deployment reach it."""
+    return f"127.0.0.1:{process.facts.get('control_port') or process.facts['port']}"
+
+
+@contextlib.contextmanager
+def services(folder: Path, config: Path, deployment: str = "demo") -> Iterator[Services]:
+    """Give the means to start services for the length of the block; all of them are stopped at its end."""
+    made = Services(folder, Certificates(folder / "certificates", deployment), config)
+    try:
+        yield made
+    finally:
+        made.stop()
