@@ -120,7 +120,7 @@ Global___SwitchState: _TypeAlias = SwitchState  # noqa: Y015
 
 @_typing.final
 class SetSwitchRequest(_message.Message):
-    """The state wanted."""
+    """The state wanted; without one nothing changes, and the answer tells what is in force."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -142,7 +142,9 @@ Global___SetSwitchRequest: _TypeAlias = SetSwitchRequest  # noqa: Y015
 
 @_typing.final
 class SetSwitchResponse(_message.Message):
-    """The state in force after the call: the one wanted, unless its revision was lower."""
+    """The state in force after the call: the one wanted, unless its revision was lower. Of two states with the same revision
+    both hold: what either has off is off.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
