@@ -18,6 +18,7 @@ from sandbridge_local.sources import api_arguments
 from sandbridge_orchestrator.api_keys import api_keys
 
 _NEED_KEYS = frozenset({"serve", "run", "egress_policy"})
+_NEED_NO_SETTINGS = frozenset({"switch"})
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -31,7 +32,7 @@ def main(argv: list[str] | None = None) -> int:
         settings = None
         if name == "doctor":
             options.sandbox = sandbox_from(flags=_flags(options), environ=os.environ)
-        else:
+        elif name not in _NEED_NO_SETTINGS:
             settings = _settings(options, os.environ)
         if name in _NEED_KEYS and settings is not None:
             options.keys = _keys(settings, os.environ)

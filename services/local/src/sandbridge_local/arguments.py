@@ -50,6 +50,18 @@ def parser(version: str) -> argparse.ArgumentParser:
     init = _command(commands, "init", "print a commented starting file")
     init.add_argument("--kind", choices=("config", "deployment"), default="config")
 
+    switch = commands.add_parser(
+        "switch", help="switch execute or an API off and on in a running orchestrator", allow_abbrev=False
+    )
+    switch.add_argument("target", metavar="execute|api:NAME", help="what to switch")
+    switch.add_argument("position", choices=("off", "on"), help="where to switch it")
+    switch.add_argument(
+        "--control", required=True, metavar="HOST:PORT", help="the control port; every address of the name is asked"
+    )
+    switch.add_argument(
+        "--tls-dir", required=True, metavar="DIR", help="tls.crt, tls.key and ca.crt of a certificate for control"
+    )
+
     doctor = commands.add_parser("doctor", help="say which engines and protection layers work here", allow_abbrev=False)
     doctor.add_argument("--json", action="store_true", help="print the report as JSON")
     _settings(doctor, "runsc", "allow-outdated-runsc")

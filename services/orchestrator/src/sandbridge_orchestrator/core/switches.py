@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -42,3 +42,20 @@ def in_force(current: SwitchState | None, offered: SwitchState) -> SwitchState:
     names = {*current.sources, *offered.sources}
     sources = {name: current.source(name) and offered.source(name) for name in sorted(names)}
     return SwitchState(current.execute and offered.execute, MappingProxyType(sources), current.revision)
+
+
+def latest(states: Sequence[SwitchState]) -> SwitchState:
+    """Return what holds once every replica has heard of every one of these states, of which there is at least one."""
+    held: SwitchState | None = None
+    for state in states:
+        held = in_force(held, state)
+    if held is None:
+        raise ValueError("there is no state")
+    return held
+
+
+def switched(state: SwitchState, api: str | None, *, on: bool) -> SwitchState:
+    """Return the next state, with one API switched, or `execute` where `api` is None, and all else as it is."""
+    if api is None:
+        return SwitchState(on, state.sources, state.revision + 1)
+    return SwitchState(state.execute, MappingProxyType({**state.sources, api: on}), state.revision + 1)
