@@ -1,6 +1,5 @@
 // Natives taken before any caller's code ran, so that a script that replaces built-ins can spoil only its own values.
 // The parts of this folder are joined, in the order of their names, into one module that exports nothing.
-"use strict";
 const { apply, construct, getPrototypeOf, defineProperty } = Reflect;
 const { create, freeze, keys, hasOwn, prototype: objectPrototype } = Object;
 const { isArray, prototype: arrayPrototype } = Array;
@@ -21,18 +20,9 @@ const NativeRangeError = RangeError;
 const NativeTypeError = TypeError;
 const NativeURL = URL;
 const NativeURLSearchParams = URLSearchParams;
-const NativeHeaders = Headers;
-const NativeMessageChannel = MessageChannel;
-const NativeAbortController = AbortController;
 const NativeDOMException = DOMException;
 const encodeUri = encodeURIComponent;
 const captureStack = NativeError.captureStackTrace;
-const listen = globalThis.addEventListener.bind(globalThis);
-const stdin = Deno.stdin;
-const stdout = Deno.stdout;
-const readInto = stdin.readSync.bind(stdin);
-const writeFrom = stdout.writeSync.bind(stdout);
-const exit = Deno.exit;
 
 /** Turn a method into a function whose first argument is the receiver. */
 const unbound = (method) => (self, ...args) => apply(method, self, args);
@@ -52,7 +42,6 @@ const isView = ArrayBuffer.isView;
 const setBytes = unbound(typedArrayPrototype.set);
 const subarray = unbound(typedArrayPrototype.subarray);
 const sliceBytes = unbound(typedArrayPrototype.slice);
-const toBase64 = unbound(NativeUint8Array.prototype.toBase64);
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 const utf8 = encoder.encode.bind(encoder);
@@ -64,9 +53,11 @@ const startsWith = unbound(NativeString.prototype.startsWith);
 const lower = unbound(NativeString.prototype.toLowerCase);
 const trim = unbound(NativeString.prototype.trim);
 const split = unbound(NativeString.prototype.split);
+const replace = unbound(NativeString.prototype.replace);
 const exec = unbound(RegExp.prototype.exec);
 const shift = unbound(arrayPrototype.shift);
 const join = unbound(arrayPrototype.join);
+const sort = unbound(arrayPrototype.sort);
 const mapEach = unbound(NativeMap.prototype.forEach);
 const setEach = unbound(NativeSet.prototype.forEach);
 const mapSize = getter(NativeMap.prototype, "size");
@@ -79,7 +70,6 @@ const regExpText = unbound(RegExp.prototype.toString);
 const symbolText = unbound(Symbol.prototype.toString);
 const paramsText = unbound(NativeURLSearchParams.prototype.toString);
 const paramsEach = unbound(NativeURLSearchParams.prototype.forEach);
-const headersEach = unbound(NativeHeaders.prototype.forEach);
 const urlText = getter(NativeURL.prototype, "href");
 const then = unbound(NativePromise.prototype.then);
 const weakGet = unbound(WeakMap.prototype.get);

@@ -179,16 +179,3 @@ const patchTemporal = () => {
   defineProperty(Temporal.Now, "instant", { ...hidden, value: () => fromMs(readMs()) });
   defineProperty(Temporal.Now, "timeZoneId", { ...hidden, value: () => "UTC" });
 };
-
-/** An event keeps the stamp that it had when it was first looked at. */
-const patchEvents = () => {
-  const stamps = new WeakMap();
-  defineProperty(Event.prototype, "timeStamp", {
-    configurable: true,
-    enumerable: true,
-    get() {
-      if (!weakHas(stamps, this)) weakSet(stamps, this, readClock() - origin);
-      return weakGet(stamps, this);
-    },
-  });
-};

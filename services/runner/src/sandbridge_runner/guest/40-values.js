@@ -36,7 +36,7 @@ const special = (value) => {
   }
   if (answers(urlText, value)) return urlText(value);
   if (answers(paramsText, value)) return paramsText(value);
-  if (value instanceof NativeHeaders) return headerMembers(value);
+  if (isHeaders(value)) return headerMembers(value);
   if (answers(regExpText, value) && getPrototypeOf(value) === RegExp.prototype) return regExpText(value);
   return undefined;
 };
@@ -53,12 +53,6 @@ const setValues = (set) => {
   setEach(set, (value) => append(values, value));
   return values;
 };
-const headerMembers = (headers) => {
-  const members = create(null);
-  headersEach(headers, (value, name) => (members[name] = value));
-  return members;
-};
-
 const MAX_TEXT = 4000;
 /** A member of a value that the script made, read without trusting it. */
 const readText = (value, key, otherwise) => {

@@ -104,27 +104,8 @@ const deliver = ({ head, body }) => {
   if (draining === 0 && idle !== undefined) idle();
 };
 
-// A turn of the event loop: all that the script does on an answer is done before the next one is read, so the order of
-// its frames never depends on how close together two answers came.
-let channel;
-const waiting = [];
-const turn = () =>
-  new NativePromise((resolve) => {
-    if (channel === undefined) {
-      channel = new NativeMessageChannel();
-      channel.port1.onmessage = () => shift(waiting)();
-    }
-    append(waiting, resolve);
-    channel.port2.postMessage(0);
-  });
-const closeChannel = () => {
-  // An open port would keep the process alive where the script waits for nothing.
-  if (waiting.length === 0 && channel !== undefined) {
-    channel.port1.close();
-    channel = undefined;
-  }
-};
-
+// All that the script does on an answer is done before the next one is read, so the order of its frames never depends
+// on how close together two answers came.
 let pumping = false;
 const pump = async () => {
   if (pumping) return;
@@ -135,7 +116,7 @@ const pump = async () => {
     deliver(readFrame());
   }
   pumping = false;
-  closeChannel();
+  endTurns();
 };
 
 /** Resolve when no call that reaches outside is without its answer. */

@@ -11,7 +11,7 @@ const plainPart = (value, name) => {
       `Pass ${name} as an object of names and values.`,
     );
   }
-  if (value instanceof NativeHeaders) return headerMembers(value);
+  if (isHeaders(value)) return headerMembers(value);
   if (answers(paramsText, value)) return repeatedMembers(value);
   return value;
 };
@@ -204,7 +204,7 @@ const responseOf = (head, body) => {
   weakSet(responses, response, {
     status: head.status,
     url: head.url ?? "",
-    headers: new NativeHeaders(head.headers ?? {}),
+    headers: new VirtualHeaders(head.headers ?? {}),
     body,
   });
   return response;
@@ -213,7 +213,7 @@ const responseOf = (head, body) => {
 const fetchMembers = (resource, options) => {
   const url = `${resource}`;
   const { payload, body } = bodyPayload(options.body ?? undefined, true);
-  const { type, rest } = splitType(headerMembers(new NativeHeaders(options.headers ?? {})));
+  const { type, rest } = splitType(headerMembers(new VirtualHeaders(options.headers ?? {})));
   if (payload !== undefined && type !== undefined) payload.type = type;
   let members = `,"url":${jsonText(url)},"method":${jsonText(`${options.method ?? "GET"}`.toUpperCase())}`;
   if (keys(rest).length > 0) members += `,"headers":${jsonText(rest)}`;

@@ -66,10 +66,7 @@ const KEPT = [
   "WebAssembly",
   "queueMicrotask",
   "structuredClone",
-  "AbortController",
-  "AbortSignal",
   "DOMException",
-  "Headers",
   "TextDecoder",
   "TextEncoder",
   "URL",
@@ -122,18 +119,6 @@ const patchWebAssembly = () => {
   delete Atomics.waitAsync;
 };
 
-const patchAbortSignal = () => {
-  const hidden = { writable: true, enumerable: false, configurable: true };
-  defineProperty(AbortSignal, "timeout", {
-    ...hidden,
-    value: (ms) => {
-      const controller = new NativeAbortController();
-      virtualTimers.setTimeout(() => controller.abort(new NativeDOMException("The time is over", "TimeoutError")), ms);
-      return controller.signal;
-    },
-  });
-};
-
 const removeGlobals = () => {
   const kept = new NativeSet(KEPT);
   for (const key of Object.getOwnPropertyNames(globalThis)) if (!kept.has(key)) delete globalThis[key];
@@ -142,17 +127,19 @@ const removeGlobals = () => {
 };
 
 const prepareGlobals = () => {
+  closeHost();
   patchIntl();
   patchTemporal();
-  patchEvents();
   patchWebAssembly();
-  patchAbortSignal();
   removeGlobals();
   patchCollection();
   define("Date", virtualDate());
   define("Blob", VirtualBlob);
   define("File", VirtualFile);
   define("FormData", VirtualFormData);
+  define("Headers", VirtualHeaders);
+  define("AbortController", VirtualAbortController);
+  define("AbortSignal", VirtualAbortSignal);
   define("SandbridgeError", SandbridgeError);
   define("fetch", virtualFetch);
   define("paginate", paginate);
@@ -182,7 +169,7 @@ const prepareGlobals = () => {
     VirtualBlob.prototype,
     NativeURL.prototype,
     NativeURLSearchParams.prototype,
-    NativeHeaders.prototype,
+    VirtualHeaders.prototype,
     RegExp.prototype,
     NativeDOMException.prototype,
   ];

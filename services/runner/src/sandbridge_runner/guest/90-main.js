@@ -1,28 +1,12 @@
 // One script from `start` to `finished`.
 let limits;
 
-/** Line and column in the caller's code of the topmost frame there, `shift` being the wrapper's own lines. */
-const positionIn = (trace, shift) => {
-  const frames = split(trace, "\n");
-  for (let i = 0; i < frames.length; i++) {
-    const found = exec(/data:application\/(?:java|type)script,.*:(\d+):(\d+)\)?$/, frames[i]);
-    if (found === null) continue;
-    const line = +found[1] - shift;
-    // What is missing at the end of the code is noticed in the wrapper's line after it.
-    return line > lineCount
-      ? { line: lineCount, column: lastLineLength + 1 }
-      : { line: max(1, line), column: +found[2] };
-  }
-  return undefined;
-};
-
-let linesBefore = 0;
 let lineCount = 1;
 let lastLineLength = 0;
 const describe = (error) => {
   const object = typeof error === "object" && error !== null;
   const known = object ? weakGet(issued, error) : undefined;
-  const place = object ? positionIn(stackOf(error), linesBefore) : undefined;
+  const place = object ? positionIn(stackOf(error)) : undefined;
   if (known !== undefined) return bare({ ...known, ...place });
   const name = object ? readText(error, "name", "Error") : "";
   const message = object ? readText(error, "message", "") : shownThrown(error);
@@ -70,123 +54,16 @@ const succeed = (value) => {
   return finish(bare({ t: "finished", ok: true }), body);
 };
 
-const BLANK = /(?:\s+|\/\/[^\n]*|\/\*[^]*?\*\/)/y;
-const STATEMENT = /(?:const|let|var|return|if|for|while|do|try|throw|switch|export)\b/y;
-const MODULE = /^[ \t]*(?:import\b(?!\s*[(.])|export\b)/m;
-const ONLY_COMMENT = /^\s*(?:\/\/[^\n]*|\/\*[^]*?\*\/)?\s*$/;
-
-/** True where the first word, blanks and comments aside, can begin no expression. */
-const isStatement = (code) => {
-  let at = 0;
-  while (at < code.length) {
-    BLANK.lastIndex = at;
-    if (exec(BLANK, code) === null) break;
-    at = BLANK.lastIndex;
-  }
-  STATEMENT.lastIndex = at;
-  return exec(STATEMENT, code) !== null;
-};
-
-/** The code without semicolons at its end, and without a comment after the last of them. */
-const withoutEnd = (code) => {
-  const last = lastIndexOf(code, ";");
-  let end = last >= 0 && exec(ONLY_COMMENT, slice(code, last + 1)) !== null ? last : code.length;
-  while (end > 0 && (code[end - 1] === ";" || trim(code[end - 1]) === "")) end--;
-  return slice(code, 0, end);
-};
-
-/** The shapes that the code may have, in the order to try: expression, function body, module. */
-const shapesOf = (code) => {
-  const body = { before: "export default async function () {\n", code, after: "\n}", shift: 1, isModule: false };
-  const module = { before: "", code, after: "", shift: 0, isModule: true };
-  if (isStatement(code)) return exec(MODULE, code) === null ? [body, module] : [module, body];
-  const expression = {
-    before: "export default async () => (\n",
-    code: withoutEnd(code),
-    after: "\n)",
-    shift: 1,
-    isModule: false,
-  };
-  return [expression, body, module];
-};
-
-const isSyntaxError = (error) => {
-  const message = readText(error, "message", "");
-  return indexOf(message, " at data:") >= 0 && (error instanceof SyntaxError || startsWith(message, "SyntaxError: "));
-};
-const syntaxProblem = (error, shape) => {
-  const message = readText(error, "message", "the code cannot be parsed");
-  const first = split(split(message, "\n")[0], " at data:")[0];
-  return {
-    message: startsWith(first, "SyntaxError: ") ? first : `SyntaxError: ${first}`,
-    place: positionIn(message, shape.shift),
-    shape,
-  };
-};
-
-/** True where JavaScript and TypeScript could read the code differently: `f<number>(3)` is two comparisons in one. */
-const isAmbiguous = (code) => {
-  const at = indexOf(code, "<");
-  return at >= 0 && exec(/(?<!=)>/, slice(code, at)) !== null;
-};
-const importAs = (language, { before, code, after }) =>
-  import(`data:application/${language},${encodeUri(before + code + after)}`);
-/** The code as plain JavaScript, which loads sooner; undefined where it has to be read as TypeScript. */
-const loadPlain = async (shape) => {
-  // A module may throw as it loads, so that its failure would not tell that it cannot be parsed.
-  if (shape.isModule || isAmbiguous(shape.code)) return undefined;
-  try {
-    return await importAs("javascript", shape);
-  } catch {
-    return undefined;
-  }
-};
-
-/** Load the code in the first shape that parses; the module's namespace, or the problem to report. */
-const load = async (code) => {
-  const problems = [];
-  for (const shape of shapesOf(code)) {
-    linesBefore = shape.shift;
-    try {
-      return {
-        loaded: await loadPlain(shape) ?? await importAs("typescript", shape),
-        isModule: shape.isModule,
-      };
-    } catch (error) {
-      if (!isSyntaxError(error)) throw importRefused(error);
-      append(problems, syntaxProblem(error, shape));
-    }
-  }
-  const wanted = exec(MODULE, code) !== null;
-  return {
-    problem: problems.find(({ shape }) =>
-      shape.isModule === wanted && shape.before !== "export default async () => (\n"
-    ),
-  };
-};
-const importRefused = (error) => {
-  const message = readText(error, "message", "");
-  if (indexOf(message, "\n    at data:") < 0) return error;
-  const refused = errorFrom(
-    bare({
-      code: "script_error",
-      message: "imports are not available in a script",
-      hint: "Write plain JavaScript with the globals that are in scope; nothing can be imported.",
-    }),
-  );
-  defineProperty(refused, "stack", { value: message });
-  return refused;
-};
-
-const run = async ({ loaded, isModule }) => {
-  if (isModule && !hasOwn(loaded, "default")) {
+const run = async ({ kind, namespace }) => {
+  if (kind === MODULE && !hasOwn(namespace, "default")) {
     throw refusal(
       "script_error",
       "the module has no default export",
       "Add `export default` with a value or a function, or return the value from a function body.",
     );
   }
-  let value = isModule ? loaded.default : await loaded.default();
+  const script = namespace.default;
+  let value = kind === MODULE ? script : await script();
   if (typeof value === "function" && !weakHas(targets, value)) value = await value();
   return await value;
 };
@@ -223,15 +100,7 @@ const main = async (code) => {
   }
 };
 
-listen("error", (event) => {
-  event.preventDefault();
-  failRun(event.error);
-});
-listen("unhandledrejection", (event) => {
-  event.preventDefault();
-  failRun(event.reason);
-});
-listen("beforeunload", () => {
+watch(failRun, () => {
   failWith("script_error", "the script waits for a promise that nothing settles");
 });
 /** Everything once, with a script of ours: what is compiled and connected on first use is ready before the real one. */
@@ -243,7 +112,7 @@ const rehearse = async () => {
     seed: "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
     apis: ["api"],
   });
-  await load("const zero: number = 0; return zero");
+  for (let i = 0; i < REHEARSED.length; i++) await load(REHEARSED[i]);
   const outcome = await load(begin(bare({ head, body: utf8("return 0") })));
   resultText([await run(outcome), create(null), random()]);
   await turn();

@@ -9,13 +9,14 @@ from sandbridge_runner.runtimes.base import RuntimeName
 
 
 def module(runtime: RuntimeName, build: str) -> str:
-    """Return the guest as one module that exports nothing.
+    """Return the guest as one strict module that exports nothing.
 
     Parts are joined in the order of their names. `NN-name.js` is for every runtime, `NN-name.deno.js` for one.
     """
     folder = resources.files("sandbridge_runner") / "guest"
     parts = sorted((part for part in folder.iterdir() if _is_for(runtime, part.name)), key=lambda part: part.name)
-    return f'const BUILD = "{build}";\n' + "\n".join(part.read_text(encoding="utf-8") for part in parts)
+    texts = (part.read_text(encoding="utf-8") for part in parts)
+    return "\n".join(('"use strict";', f'const BUILD = "{build}";', *texts))
 
 
 def digest(runtime: RuntimeName) -> str:
