@@ -55,10 +55,15 @@ _KINDS: Mapping[str, pb.AskKind.ValueType] = {
 }
 
 
-def runner_server(tls: TlsSource, runner: Runner) -> tuple[RpcServer, RunnerServicer]:
-    """Return a server, not started yet, on which orchestrators of the same deployment can open runs."""
+def runner_server(
+    tls: TlsSource, runner: Runner, *, body_bytes: int = RunLimits().body_bytes
+) -> tuple[RpcServer, RunnerServicer]:
+    """Return a server, not started yet, on which orchestrators of the same deployment can open runs.
+
+    `body_bytes` is the most that one answer's body may have here, whatever a run's own limits say.
+    """
     server = RpcServer(tls, {SERVICE: {Service.ORCHESTRATOR}}, watches={f"/{SERVICE}/Status"})
-    servicer = RunnerServicer(runner)
+    servicer = RunnerServicer(runner, body_bytes)
     runner_pb2_grpc.add_RunnerServicer_to_server(servicer, server.grpc)
     return server, servicer
 
@@ -66,8 +71,9 @@ def runner_server(tls: TlsSource, runner: Runner) -> tuple[RpcServer, RunnerServ
 class RunnerServicer(runner_pb2_grpc.RunnerServicer):
     """Translates between streams and the port."""
 
-    def __init__(self, runner: Runner) -> None:
+    def __init__(self, runner: Runner, body_bytes: int) -> None:
         self._runner = runner
+        self._body_bytes = body_bytes
         self._runs: set[Run] = set()
         self._changed = asyncio.Event()
 
@@ -79,10 +85,11 @@ class RunnerServicer(runner_pb2_grpc.RunnerServicer):
     async def Run(self, request_iterator: object, context: Context) -> None:  # type: ignore[override]
         """Serve one run. The sandbox is gone, and its slot free, before the end is told."""
         start = read_start(await _first(context))
+        most = min(start.limits.body_bytes, self._body_bytes)
         async with self._runner.open(start) as run:
             self._runs.add(run)
             self._changed.set()
-            reading = asyncio.create_task(_take_answers(run, context, start.limits.body_bytes))
+            reading = asyncio.create_task(_take_answers(run, context, most))
             try:
                 finished = await _tell_events(run, context)
             finally:

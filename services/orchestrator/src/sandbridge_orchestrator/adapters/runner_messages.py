@@ -115,8 +115,8 @@ class EventReader:
         peak = finished.peak_memory_bytes if finished.HasField("peak_memory_bytes") else None
         if finished.WhichOneof("outcome") == "failed":
             return Finished(Failed(read_failure(finished.failed.failure)), peak)
-        if finished.returned.result:
-            self._add_to_result(finished.returned.result)
+        # A result that has gone ahead in pieces has an end, too: no JSON text is empty.
+        self._add_to_result(finished.returned.result)
         return Finished(Returned(b"".join(self._result)), peak)
 
 
