@@ -84,13 +84,20 @@ def request(port: int, body: bytes = b"", *, method: str = "POST", path: str = "
 
 
 @contextlib.contextmanager
-def attacked(folder: Path) -> Iterator[Target]:
-    """Serve for the length of the block, with document and audit trail in `folder`."""
+def attacked(folder: Path, *more: str) -> Iterator[Target]:
+    """Serve for the length of the block, with document, audit trail and what is printed in `folder`."""
     trail = folder / "audit.jsonl"
     with hostile_api() as elsewhere, hostile_api(f"127.0.0.1:{elsewhere.port}") as api:
         arguments = ["serve", "--openapi", str(api.write_document(folder)), "--base-url", api.url]
-        arguments += ["--audit-file", str(trail), "--timeout-ms", "5000"]
+        arguments += ["--audit-file", str(trail), "--timeout-ms", "5000", *more]
         with served_http(*arguments, environ={"SANDBRIDGE_API_KEY": KEY, "ANOTHER_SECRET": "canary-in-env"}) as served:
-            assert served.process.stderr is not None
-            threading.Thread(target=served.process.stderr.read, daemon=True).start()
+            threading.Thread(target=_keep, args=(served, folder / "stderr.log"), daemon=True).start()
             yield Target(served, api, elsewhere, trail)
+
+
+def _keep(served: Served, path: Path) -> None:
+    assert served.process.stderr is not None
+    with path.open("w") as kept:
+        for line in served.process.stderr:
+            kept.write(line)
+            kept.flush()

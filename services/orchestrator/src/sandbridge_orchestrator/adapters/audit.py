@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import stat
 import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -15,6 +16,9 @@ from sandbridge_kit.config import SettingsError
 from sandbridge_kit.errors import Code, fail
 from sandbridge_kit.identity import Caller
 from sandbridge_orchestrator.ports import CallAudit, ToolAudit
+
+RESERVE_BYTES = 256 * 1024
+"""Least room on the trail's disk for a call to go out: its record comes after it, and those of calls under way too."""
 
 
 @contextlib.contextmanager
@@ -30,8 +34,13 @@ def audit_stream(path: str | None) -> Iterator[TextIO]:
         descriptor = os.open(Path(path), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise SettingsError(f"Cannot write the audit file {path}: {error.strerror}") from None
-    with os.fdopen(descriptor, "a", encoding="utf-8") as stream:
+    stream = os.fdopen(descriptor, "a", encoding="utf-8")
+    try:
         yield stream
+    finally:
+        # What could not be written was told when it was to be written.
+        with contextlib.suppress(OSError):
+            stream.close()
 
 
 class JsonAudit:
@@ -44,8 +53,8 @@ class JsonAudit:
         self._failed = False
 
     async def ready(self) -> None:
-        """Raise `audit_unavailable` after a record could not be written, until one can be written again."""
-        if self._failed and not self._try_write(""):
+        """Raise `audit_unavailable` where the disk is full, or a record could not be written and still cannot be."""
+        if (self._failed and not self._try_write("")) or not _has_room(self._stream):
             raise self._unavailable()
 
     async def write(self, record: ToolAudit | CallAudit) -> None:
@@ -75,6 +84,17 @@ def fields(record: ToolAudit | CallAudit) -> dict[str, Any]:
     members = {name: getattr(record, name) for name in record.__slots__ if name != "caller"}
     present = {name: _plain(value) for name, value in members.items() if value is not None}
     return {"event": kind, **_caller(record.caller), **present}
+
+
+def _has_room(stream: TextIO) -> bool:
+    """False where the stream is a file on a disk that has no room left."""
+    try:
+        descriptor = stream.fileno()
+        disk = os.fstatvfs(descriptor) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
+    except (OSError, ValueError):
+        return True
+    # Some file systems count no blocks at all.
+    return disk is None or disk.f_blocks == 0 or disk.f_bavail * disk.f_frsize >= RESERVE_BYTES
 
 
 def _utc_now() -> str:
