@@ -8,16 +8,19 @@ import sys
 
 import structlog
 
-from sandbridge_kit.environment import settings_from
 from sandbridge_kit.errors import SandbridgeError
 from sandbridge_kit.telemetry import set_up_logs
-from sandbridge_runner.serving import serve
-from sandbridge_runner.settings import RunnerSettings
 
 
 def main() -> int:
     """Serve until stopped; 0 then, 1 where sandboxes do not start here, 2 for settings that cannot be."""
     set_up_logs(sys.stderr)
+    # gRPC's core writes lines of its own to standard error, which are no JSON; it reads this when it is loaded.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    from sandbridge_kit.environment import settings_from
+    from sandbridge_runner.serving import serve
+    from sandbridge_runner.settings import RunnerSettings
+
     log = structlog.get_logger("sandbridge_runner")
     try:
         asyncio.run(serve(settings_from(RunnerSettings, os.environ)))
