@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from sandbridge_kit.ports.runner import RunLimits
 from sandbridge_runner.runtimes.base import Reach, RuntimeName
 
 EngineName: TypeAlias = Literal["deno", "node", "gvisor", "microsandbox"]
@@ -25,3 +26,5 @@ class EngineOptions:
     """Accept a runsc with known holes: for tests and local use only."""
     folder: Path | None = None
     """Where engines make their own directory; None is the system's place for temporary files."""
+    memory_bytes: int = RunLimits().memory_bytes
+    """The most that any run may be allowed: a micro-VM is given its memory before its run is known."""
