@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from sandbridge_kit.errors import Failure
 from sandbridge_kit.ports.runner import (
@@ -19,7 +20,14 @@ from sandbridge_kit.ports.runner import (
     RunLimits,
     Start,
 )
+from sandbridge_runner.engines.deno import DenoEngine
+from sandbridge_runner.engines.node import NodeEngine
+from sandbridge_runner.engines.soft import SoftEngine
 from sandbridge_runner.service import PoolRunner
+
+NewEngine: TypeAlias = Callable[..., SoftEngine]
+SOFT_ENGINES: dict[str, NewEngine] = {"deno": DenoEngine, **({"node": NodeEngine} if sys.platform == "linux" else {})}
+"""The engines whose guests are processes of this host, as far as this host has them."""
 
 NOW_MS = 1_700_000_000_000
 

@@ -1,19 +1,25 @@
-"""Real deno guests behind the runner port."""
+"""Real guests of both runtimes behind the runner port."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
 import pytest
-from guests import Answering, Execute, Ran, a_start, empty, run_on
+import pytest_asyncio
+from guests import SOFT_ENGINES, Answering, Execute, NewEngine, Ran, a_start, empty, run_on
 
-from sandbridge_runner.engines.deno import DenoEngine
 from sandbridge_runner.service import PoolRunner
 
 
-@pytest.fixture
-async def runner() -> AsyncIterator[PoolRunner]:
-    async with PoolRunner(DenoEngine(), spares=2) as runner:
+@pytest.fixture(scope="module", params=SOFT_ENGINES)
+def new_engine(request: pytest.FixtureRequest) -> NewEngine:
+    """Makes one of the engines under test."""
+    return SOFT_ENGINES[request.param]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def runner(new_engine: NewEngine) -> AsyncIterator[PoolRunner]:
+    async with PoolRunner(new_engine(), spares=2) as runner:
         yield runner
 
 

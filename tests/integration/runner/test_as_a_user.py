@@ -11,9 +11,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from guests import SOFT_ENGINES
 
 from sandbridge_runner.engines.confinement import is_reachable
-from sandbridge_runner.runtimes.deno import find_binary
+from sandbridge_runner.runtimes import deno, node
 
 PROCESS = Path(__file__).with_name("user_process.py")
 USER = "65533"
@@ -30,7 +31,10 @@ SCRIPTS = {
 }
 
 
-def command() -> list[str]:
+BINARIES = {"deno": deno.find_binary, "node": node.find_binary}
+
+
+def command(binary: Path) -> list[str]:
     """The interpreter, as an ordinary user; skips where root has none that such a user can run."""
     if os.geteuid() != 0:
         return [sys.executable]
@@ -38,16 +42,18 @@ def command() -> list[str]:
     choices = [sys.executable, f"/usr/bin/{version}", f"/usr/local/bin/{version}"]
     python = next((path for path in choices if Path(path).exists() and is_reachable(Path(path))), None)
     setpriv = shutil.which("setpriv")
-    if python is None or setpriv is None or not is_reachable(find_binary()):
+    if python is None or setpriv is None or not is_reachable(binary):
         pytest.skip("root, and no interpreter or engine here that an ordinary user can run")
     return [setpriv, "--reuid", USER, "--regid", USER, "--clear-groups", python]
 
 
-async def test_scripts_meet_the_same_walls_where_the_server_is_an_ordinary_user() -> None:
+@pytest.mark.parametrize("engine", SOFT_ENGINES)
+async def test_scripts_meet_the_same_walls_where_the_server_is_an_ordinary_user(engine: str) -> None:
+    binary = BINARIES[engine]()
     path = os.pathsep.join(filter(None, sys.path))
     done = await asyncio.to_thread(
         subprocess.run,
-        [*command(), str(PROCESS), str(find_binary())],
+        [*command(binary), str(PROCESS), engine, str(binary)],
         input=json.dumps(list(SCRIPTS)),
         env={
             "PYTHONPATH": path,

@@ -11,14 +11,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from guests import Execute, a_start, run_on
+from guests import Execute, NewEngine, a_start, run_on
 
 from sandbridge_kit.errors import Code
-from sandbridge_runner.engines.deno import DenoEngine
+from sandbridge_runner.runtimes.base import RuntimeName
 from sandbridge_runner.runtimes.deno import find_binary
 from sandbridge_runner.runtimes.guest import module
 from sandbridge_runner.runtimes.imports import NODE_MODULES
 from sandbridge_runner.service import PoolRunner
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 CLIMB = "const D = globalThis.Deno ?? (() => {}).constructor('return globalThis.Deno')() ?? {};"
 ATTACKS = {
@@ -169,11 +171,11 @@ async def test_the_next_run_sees_nothing_of_the_one_before(execute: Execute) -> 
     assert (first.result, second.result, left) == ([], False, [])
 
 
-async def test_what_the_engine_writes_for_a_run_goes_with_the_run(tmp_path: Path) -> None:
+async def test_what_the_engine_writes_for_a_run_goes_with_the_run(tmp_path: Path, new_engine: NewEngine) -> None:
     tmp_path.chmod(0o755)
     for parent in tmp_path.parents[:2]:
         parent.chmod(0o755)
-    async with PoolRunner(DenoEngine(parent=tmp_path), spares=1) as runner:
+    async with PoolRunner(new_engine(parent=tmp_path), spares=1) as runner:
         await run_on(runner, a_start("return 'a-canary-in-the-code'"))
         await run_on(runner, a_start("return 1"))
         left = [path for path in tmp_path.rglob("*") if path.is_file() and b"a-canary" in path.read_bytes()]
@@ -196,8 +198,9 @@ async def test_polluted_prototypes_do_not_turn_a_failure_into_success(execute: E
     assert ran.failure.code is Code.SCRIPT_ERROR
 
 
-def test_the_guest_exports_nothing() -> None:
-    assert "\nexport " not in module("deno", "x").replace('"export ', "")
+@pytest.mark.parametrize("runtime", ["deno", "node"])
+async def test_the_guest_exports_nothing(runtime: RuntimeName) -> None:
+    assert not re.search(r"^(export|module\.exports|exports\.)", module(runtime, "x"), re.MULTILINE)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")

@@ -11,11 +11,17 @@ from pathlib import Path
 
 import psutil
 import pytest
+from guests import SOFT_ENGINES
 
 SERVER = Path(__file__).with_name("server_process.py")
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="process ids and death signals are looked at as on Linux"
 )
+
+
+def environment() -> dict[str, str]:
+    """With what this process can import."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
 def is_alive(pid: int) -> bool:
@@ -35,8 +41,13 @@ async def all_gone(pids: list[int], within: float = 2.0) -> list[int]:
 
 @pytest.mark.parametrize("dies_by", ["signal", "watchdog"])
 @pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGTERM], ids=lambda number: number.name)
-async def test_no_guest_outlives_a_server_that_is_killed_while_a_script_spins(signum: int, dies_by: str) -> None:
-    server = await asyncio.create_subprocess_exec(sys.executable, str(SERVER), dies_by, stdout=asyncio.subprocess.PIPE)
+@pytest.mark.parametrize("engine", SOFT_ENGINES)
+async def test_no_guest_outlives_a_server_that_is_killed_while_a_script_spins(
+    engine: str, signum: int, dies_by: str
+) -> None:
+    server = await asyncio.create_subprocess_exec(
+        sys.executable, str(SERVER), engine, dies_by, stdout=asyncio.subprocess.PIPE, env=environment()
+    )
     assert server.stdout is not None
     pids = json.loads(await asyncio.wait_for(server.stdout.readline(), 20))
     before = [pid for pid in pids if is_alive(pid)]

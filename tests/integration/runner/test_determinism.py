@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import pytest
-from guests import NOW_MS, Execute, Ran, a_start, run_on
+from guests import NOW_MS, Execute, NewEngine, Ran, a_start, run_on
 
 from sandbridge_kit.ports.runner import Answer, Ask, Finished, Returned
-from sandbridge_runner.engines.deno import DenoEngine
 from sandbridge_runner.service import PoolRunner
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 EVERYTHING = """
 const seen = [];
 const note = (...values) => seen.push(...values.map(String));
 note(Date(), new Date(), Date.now(), new (class extends Date {})().getTime());
 note(performance.now(), performance.timeOrigin);
-note(Temporal.Now.instant(), Temporal.Now.plainDateTimeISO());
-note(Temporal.Now.zonedDateTimeISO(), Temporal.Now.timeZoneId());
+if (typeof Temporal !== 'undefined') {
+  note(Temporal.Now.instant(), Temporal.Now.plainDateTimeISO());
+  note(Temporal.Now.zonedDateTimeISO(), Temporal.Now.timeZoneId());
+}
 note(new Intl.DateTimeFormat().format(), JSON.stringify(new Intl.DateTimeFormat().formatToParts()));
 note(JSON.stringify(new Intl.DateTimeFormat().resolvedOptions()));
 note((1234.5).toLocaleString(), new Date().toLocaleString());
@@ -100,14 +103,14 @@ async def test_the_clock_starts_at_the_given_time_and_jumps_to_each_answer(execu
     assert ran.result == [NOW_MS, NOW_MS + 1_000_000, pytest.approx(1_000_000.5, abs=0.1)]
 
 
-async def test_two_servers_show_a_script_the_same_traces() -> None:
+async def test_two_servers_show_a_script_the_same_traces(new_engine: NewEngine) -> None:
     code = (
         "const inner = await new Promise((r) => setTimeout(() => r(new Error('t').stack), 1));"
         "return [new Error('x').stack, inner]"
     )
     results = []
     for _ in range(2):
-        async with PoolRunner(DenoEngine(), spares=1) as runner:
+        async with PoolRunner(new_engine(), spares=1) as runner:
             results.append((await run_on(runner, a_start(code))).result)
 
     assert (results[0] == results[1], "sandbridge-guests" in str(results)) == (True, False)

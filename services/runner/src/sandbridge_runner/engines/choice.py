@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from sandbridge_runner.engines import deno, node
 from sandbridge_runner.engines.base import Engine, Layer
-from sandbridge_runner.engines.deno import DenoEngine
-from sandbridge_runner.engines.deno import layers as deno_layers
 from sandbridge_runner.engines.options import EngineName, EngineOptions
 
-_ENGINES: Mapping[str, Callable[[EngineOptions], Engine]] = {"deno": lambda options: DenoEngine(parent=options.folder)}
-_LAYERS: Mapping[str, Callable[[EngineOptions], tuple[Layer, ...]]] = {"deno": lambda options: deno_layers()}
+_ENGINES: Mapping[str, Callable[[EngineOptions], Engine]] = {"deno": deno.engine, "node": node.engine}
+_LAYERS: Mapping[str, Callable[[EngineOptions], tuple[Layer, ...]]] = {"deno": deno.layers, "node": node.layers}
 
 
 def engine_of(name: EngineName, options: EngineOptions) -> Engine:

@@ -48,8 +48,11 @@ class Confinement:
         return (*self.outer, *join, *self.limits, *_inner(self.setpriv, self.death, uid), *command)
 
 
-def probe(*, allow_death_signal: bool = True) -> Confinement:
-    """Find the strongest confinement that works here, by trying it. Blocks for some milliseconds."""
+def probe(*, allow_death_signal: bool = True, own_network: bool = True) -> Confinement:
+    """Find the strongest confinement that works here, by trying it. Blocks for some milliseconds.
+
+    Without `own_network` guests stay in the host's: for those whose scripts may reach something themselves.
+    """
     is_root = os.geteuid() == 0
     setpriv, unshare, prlimit = (_tool(name) for name in ("setpriv", "unshare", "prlimit"))
     death = ("--pdeathsig", "KILL") if allow_death_signal else ()
@@ -58,13 +61,14 @@ def probe(*, allow_death_signal: bool = True) -> Confinement:
     inner = _inner(setpriv, death, uid)
     has_inner = bool(inner) and _works(inner)
     outer_death = (setpriv, *death, "--") if setpriv and death and has_inner else ()
-    namespaces = (unshare, *(() if is_root else ("--map-current-user",)), *NAMESPACES) if unshare else ()
+    kinds = NAMESPACES if own_network else NAMESPACES[1:]
+    namespaces = (unshare, *(() if is_root else ("--map-current-user",)), *kinds) if unshare else ()
     has_namespaces = bool(namespaces) and _works((*outer_death, *namespaces, *(inner if has_inner else ())))
     # The number of processes counts by user: a cap needs a user, or a user namespace, that no other process has.
     is_alone = len(uids) > 1 or (not is_root and has_namespaces)
     limits = (prlimit, *LIMITS, *((f"--nproc={MAX_PROCESSES}",) if is_alone else ())) if prlimit else ()
     has_limits = bool(limits) and _works((*outer_death, *(namespaces if has_namespaces else ()), *limits, *inner))
-    found = Found(is_root, has_inner, has_namespaces, bool(outer_death), has_limits and is_alone)
+    found = Found(is_root, has_inner, has_namespaces, bool(outer_death), has_limits and is_alone, own_network)
     return Confinement(
         outer=(*outer_death, *(namespaces if has_namespaces else ())),
         limits=limits if has_limits else (),
@@ -121,6 +125,7 @@ class Found:
     has_namespaces: bool
     has_death: bool
     has_process_cap: bool
+    own_network: bool
 
 
 def _layers(found: Found) -> tuple[Layer, ...]:
@@ -138,7 +143,9 @@ def _layers(found: Found) -> tuple[Layer, ...]:
         (
             "namespaces",
             found.has_namespaces,
-            "own network, process, IPC and host-name namespaces",
+            "own network, process, IPC and host-name namespaces"
+            if found.own_network
+            else "own process, IPC and host-name namespaces; the host's network",
             "install unshare (util-linux) and allow user namespaces, or start as root",
         ),
         (

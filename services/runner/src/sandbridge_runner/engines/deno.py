@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import os
-import shutil
-import tempfile
-import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
-from sandbridge_kit.ports.runner import RunLimits
-from sandbridge_runner.engines import cgroup, confinement
-from sandbridge_runner.engines.base import Guest, Layer
-from sandbridge_runner.engines.process import Launch, ProcessGuest
-from sandbridge_runner.engines.watchdog import Watchdog
+from sandbridge_runner.engines.base import Layer
+from sandbridge_runner.engines.options import EngineOptions
+from sandbridge_runner.engines.soft import DeathWatch, SoftEngine, SoftOptions, layers_of_processes
+from sandbridge_runner.runtimes.base import Reach
 from sandbridge_runner.runtimes.deno import Deno
 
-STABLE_FOLDER = Path("/proc/self/cwd")
-"""Where a guest finds its own module: stack traces show the path, and the real one is another in every server."""
-HOME_PREFIX = "sandbridge-guests-"
-SWEEP_AGE_S = 60
-DISPOSE_ATTEMPTS = 100
-DeathWatch = Literal["signal", "watchdog"]
+PERMISSIONS = "deno denies files, network, environment, processes, native code, imports"
 
 
-class DenoEngine:
-    """Implements `base.Engine`. `dies_by`: how guests die with the server, as far as it works here."""
+class DenoEngine(SoftEngine):
+    """Implements `base.Engine`."""
 
     def __init__(
         self,
@@ -37,212 +23,20 @@ class DenoEngine:
         parent: Path | None = None,
         dies_by: DeathWatch = "signal",
         use_groups: bool | None = None,
+        reach: Reach = (),
     ) -> None:
-        """`binary`: deno itself, else the one of its wheel. `parent`: where the engine's own directory is made.
-
-        `use_groups`: bound memory by control groups. None takes them in version 2 only: joining a group of version 1
-        makes each start three to five times as long.
-        """
-        self._runtime = Deno(binary) if binary else Deno()
-        self._parent = parent
-        self._dies_by = dies_by
-        self._use_groups = use_groups
-        self._home: Path | None = None
-        self._lock = -1
-        self._command: tuple[str, ...] = ()
-        self._confinement: confinement.Confinement | None = None
-        self._groups: cgroup.Parents | None = None
-        self._busy_groups: list[cgroup.Group] = []
-        self._busy_uids: set[int] = set()
-        self._spawned = 0
-        self._watchdog: Watchdog | None = None
-
-    @property
-    def build(self) -> str:
-        """That of the runtime."""
-        return self._runtime.build
-
-    def prepare(self) -> None:
-        """Copy the guest to a directory of its own and find the confinement. Raises OSError."""
-        home = Path(tempfile.mkdtemp(prefix=HOME_PREFIX, dir=self._parent))
-        self._home, self._lock = home, _locked(home)
-        _sweep(home.parent)
-        home.chmod(0o755)
-        (home / "guests").mkdir()
-        for name, text in self._runtime.files().items():
-            (home / name).write_text(text, encoding="utf-8")
-            (home / name).chmod(0o444)
-        own = self._runtime.binary
-        binary = own if confinement.is_reachable(own) else _adopt(own, home)
-        folder = STABLE_FOLDER if STABLE_FOLDER.exists() else home
-        command = self._runtime.command(binary=str(binary), folder=str(folder), imports_folder=str(home))
-        found = confinement.probe(allow_death_signal=self._dies_by == "signal")
-        if os.geteuid() == 0 and not found.uids:
-            raise PermissionError("guests never run as root: install setpriv (util-linux), or start as a user")
-        self._command = command
-        self._confinement = found
-        self._groups = self._find_groups()
-        if not found.dies_with_parent:
-            self._watchdog = Watchdog()
-
-    def spawn(self) -> Guest:
-        """Start one guest. From the event loop's thread only."""
-        assert self._home is not None, "prepare comes first"
-        assert self._confinement is not None
-        self._spawned += 1
-        uid = self._next_uid(self._confinement.uids)
-        cache = Cache(self._home / "guests" / str(self._spawned), uid)
-        group = self._new_group()
-        belongings = Belongings(cache, group, uid, self._busy_uids, self._busy_groups)
-        try:
-            return ProcessGuest(
-                Launch(
-                    self._confinement.wrap(self._command, uid=uid, doors=group.doors if group else ()),
-                    self._runtime.environment(cache=str(cache.path)),
-                    self._home,
-                    self._confinement.depth,
-                ),
-                watchdog=self._watchdog,
-                scratch=belongings,
-                group=group,
-            )
-        except BaseException:
-            belongings.remove()
-            raise
-
-    def _next_uid(self, uids: range) -> int | None:
-        """Return a user that no living guest has, in turn; a shared one where all are taken."""
-        if not uids:
-            return None
-        turn = [uids[(self._spawned + step) % len(uids)] for step in range(len(uids))]
-        uid = next((uid for uid in turn if uid not in self._busy_uids), turn[0])
-        self._busy_uids.add(uid)
-        return uid
-
-    def _find_groups(self) -> cgroup.Parents | None:
-        found = None if self._use_groups is False else cgroup.find()
-        return found if found is not None and (found.is_v2 or self._use_groups) else None
-
-    def _new_group(self) -> cgroup.Group | None:
-        self._busy_groups[:] = [group for group in self._busy_groups if not group.remove()]
-        if self._groups is None:
-            return None
-        return cgroup.Group(self._groups, f"sandbridge-{os.getpid()}-{self._spawned}", RunLimits().memory_bytes)
-
-    def dispose(self) -> None:
-        """Remove the directory and what is left of control groups."""
-        for _ in range(DISPOSE_ATTEMPTS):
-            self._busy_groups[:] = [group for group in self._busy_groups if not group.remove()]
-            if not self._busy_groups:
-                break
-            time.sleep(0.02)
-        watchdog, self._watchdog = self._watchdog, None
-        if watchdog is not None:
-            watchdog.close()
-        home, self._home = self._home, None
-        if home is not None:
-            os.close(self._lock)
-            shutil.rmtree(home, ignore_errors=True)
+        """`binary`: deno itself, else the one of its wheel. The others are those of `SoftOptions`."""
+        super().__init__(
+            Deno(binary) if binary else Deno(),
+            SoftOptions(parent=parent, dies_by=dies_by, use_groups=use_groups, reach=reach),
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class Belongings:
-    """What lies outside a guest's process and goes with it."""
-
-    cache: Cache
-    group: cgroup.Group | None
-    uid: int | None
-    busy_uids: set[int]
-    busy: list[cgroup.Group]
-    """Groups whose last process was still on its way out when they were to be removed."""
-
-    def close(self) -> None:
-        """Let the guest write nothing more."""
-        self.cache.close()
-
-    def remove(self) -> None:
-        """Remove everything."""
-        self.cache.remove()
-        if self.uid is not None:
-            self.busy_uids.discard(self.uid)
-        if self.group is not None and not self.group.remove():
-            self.busy.append(self.group)
+def engine(options: EngineOptions) -> DenoEngine:
+    """Return the engine for these choices."""
+    return DenoEngine(parent=options.folder, reach=options.reach)
 
 
-class Cache:
-    """The DENO_DIR of one guest: closed but for the place of transpiled code, where a failed write costs 150 ms.
-
-    It is made for one guest, closed once the script is loaded, and removed with the guest: nothing persists.
-    """
-
-    def __init__(self, path: Path, owner: int | None) -> None:
-        """Make the folder; `owner` is the uid that the guest will have, None for this process's own."""
-        self.path = path
-        self._open = path / "gen" / "data"
-        self._owner = owner
-        self._open.mkdir(parents=True)
-        if owner is not None:
-            os.chown(self._open, owner, owner)
-        (path / "gen").chmod(0o555)
-        path.chmod(0o555)
-
-    def close(self) -> None:
-        """Let the guest write nothing more."""
-        with contextlib.suppress(OSError):
-            if self._owner is not None:
-                os.chown(self._open, 0, 0)
-            self._open.chmod(0o555)
-
-    def remove(self) -> None:
-        """Remove the folder and what is in it."""
-        for folder in (self.path, self.path / "gen", self._open):
-            with contextlib.suppress(OSError):
-                folder.chmod(0o755)
-        shutil.rmtree(self.path, ignore_errors=True)
-
-
-def layers() -> tuple[Layer, ...]:
-    """Return which protection layers a guest of this engine has on this machine. Blocks for some milliseconds."""
-    permissions = Layer("permissions", True, "deno denies files, network, environment, processes, native code, imports")
-    groups = cgroup.find()
-    is_active = groups is not None and groups.is_v2
-    memory = Layer(
-        "control-group",
-        is_active,
-        "memory is bounded by the kernel" if is_active else "memory is bounded by watching it and by resource limits",
-        "" if is_active else "delegate a control group (version 2) with the memory controller to the server",
-    )
-    return (permissions, *confinement.probe().layers, memory)
-
-
-def _locked(home: Path) -> int:
-    """Lock `home` for as long as this process lives; return the descriptor that holds the lock."""
-    descriptor = os.open(home, os.O_RDONLY | os.O_CLOEXEC)
-    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    return descriptor
-
-
-def _sweep(parent: Path) -> None:
-    """Remove the homes of servers that were killed: this user's, older than a minute, and locked by nobody."""
-    for home in parent.glob(f"{HOME_PREFIX}*"):
-        with contextlib.suppress(OSError):
-            found = home.lstat()
-            if found.st_uid != os.geteuid() or time.time() - found.st_mtime < SWEEP_AGE_S or home.is_symlink():
-                continue
-            os.close(_locked(home))
-            for folder in home.glob("guests/**/"):
-                folder.chmod(0o755)
-            shutil.rmtree(home, ignore_errors=True)
-
-
-def _adopt(binary: Path, home: Path) -> Path:
-    """Bring `binary` to where every user can run it."""
-    target = home / "deno"
-    with contextlib.suppress(OSError):
-        os.link(binary.resolve(), target)
-        if confinement.is_reachable(target):
-            return target
-        target.unlink()
-    shutil.copyfile(binary, target)
-    target.chmod(0o555)
-    return target
+def layers(options: EngineOptions) -> tuple[Layer, ...]:
+    """Return which layers of protection a guest has on this machine. Blocks for some milliseconds."""
+    return layers_of_processes(PERMISSIONS, options.reach)
