@@ -87,13 +87,7 @@ def test_c01_the_memory_of_every_process_of_a_sandbox_is_free_of_the_key(target:
     target.api.heard[:] = [heard for heard in target.api.heard if b"/b/silent" not in heard]
 
     # The mark and the server's own memory show that the search does find what is there.
-    assert (reached, len(marked) >= 1, held, "plain" in str(in_server), callable(before)) == (
-        True,
-        True,
-        [],
-        True,
-        True,
-    )
+    assert (reached, len(marked) >= 1, held, "plain" in str(in_server)) == (True, True, [], True)
 
 
 def test_c02_c04_c05_the_key_is_in_no_answer_log_record_file_or_kept_result(target: Target) -> None:
