@@ -25,7 +25,7 @@ TAKEN: dict[bytes, str | int | None] = {
     b'{"jsonrpc":"2.0","id":1,"result":{}}': None,
     b'{"Method":"ping","jsonrpc":"2.0","id":1,"method":"x"}': 1,
     b'{"jsonrpc":"2.0","id":1,"m\\u0065thod":"x"}': 1,
-    b'{"id":1,"method":"x","params":{"a":"\\ud83d\\ude00 \\\\ud800 \xf0\x9f\x98\x80"}}': 1,
+    b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":"\\ud83d\\ude00 \\\\ud800 \xf0\x9f\x98\x80"}}': 1,
 }
 
 REFUSED: dict[bytes, tuple[int, str]] = {
@@ -51,7 +51,11 @@ REFUSED: dict[bytes, tuple[int, str]] = {
     b'[{"id":1,"method":"x"}]': (INVALID_REQUEST, "Send one JSON-RPC message, not a batch and not a bare value."),
     b"1": (INVALID_REQUEST, "Send one JSON-RPC message, not a batch and not a bare value."),
     b'{"jsonrpc":"2.0","method":"tools/call"}': (INVALID_REQUEST, "A request needs an id."),
-    b'{"jsonrpc":"2.0","method":7}': (INVALID_REQUEST, "A request needs an id."),
+    b'{"jsonrpc":"2.0","method":7}': (INVALID_REQUEST, "A method is a text."),
+    b'{"jsonrpc":"2.0","method":"notifications/x","params":[]}': (INVALID_REQUEST, "Parameters are an object."),
+    b'{"jsonrpc":"2.0","Method":"x"}': (INVALID_REQUEST, "A request names its method."),
+    b'{"jsonrpc":"1.0","method":"x"}': (INVALID_REQUEST, 'A message says "jsonrpc": "2.0".'),
+    b'{"method":"x"}': (INVALID_REQUEST, 'A message says "jsonrpc": "2.0".'),
 } | {
     b'{"id":%b,"method":"notifications/x"}' % value: (
         INVALID_REQUEST,
@@ -71,6 +75,12 @@ def test_a_body_without_one_reading_is_refused_with_the_reason(body: bytes) -> N
     assert read(body) == Problem(*REFUSED[body])
 
 
+def test_a_refusal_names_the_request_where_it_can() -> None:
+    assert read(b'{"jsonrpc":"1.0","id":"a","method":"x"}') == Problem(
+        INVALID_REQUEST, 'A message says "jsonrpc": "2.0".', "a"
+    )
+
+
 @given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode))
 def test_any_bytes_are_taken_or_refused(body: bytes) -> None:
     assert isinstance(read(body), Read | Problem)
@@ -78,7 +88,7 @@ def test_any_bytes_are_taken_or_refused(body: bytes) -> None:
 
 @given(st.dictionaries(st.text(max_size=5), st.none() | st.integers() | st.text(max_size=5)))
 def test_what_is_json_of_our_own_is_not_a_parse_error(params: dict[str, object]) -> None:
-    assert read(json.dumps({"id": 1, "method": "x", "params": params}).encode()) == Read(1)
+    assert read(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "x", "params": params}).encode()) == Read(1)
 
 
 async def echo(scope: Scope, receive: Receive, send: Send) -> None:
@@ -93,7 +103,7 @@ def client(app: ASGIApp = echo, *, body_seconds: float = 5) -> httpx2.AsyncClien
     )
 
 
-CALL = b'{"id":7,"method":"x"}'
+CALL = b'{"jsonrpc":"2.0","id":7,"method":"x"}'
 
 
 @pytest.mark.parametrize(
@@ -108,7 +118,7 @@ CALL = b'{"id":7,"method":"x"}'
         (
             "/mcp",
             CALL,
-            {"transfer-encoding": "chunked", "content-length": "21"},
+            {"transfer-encoding": "chunked", "content-length": "38"},
             400,
             "Send Content-Length or Transfer-Encoding, not both.",
         ),
@@ -166,8 +176,8 @@ async def test_two_requests_of_a_session_with_one_id_are_not_under_way_at_once()
 
         first = asyncio.create_task(post(CALL, "a"))
         await arrived.wait()
-        again = [await post(b'{"id":"7","method":"y"}', "a"), await post(CALL, "a")]
-        others = [asyncio.create_task(post(CALL, "b")), asyncio.create_task(post(b'{"id":8,"method":"x"}', "a"))]
+        again = [await post(CALL.replace(b"7", b'"7"'), "a"), await post(CALL, "a")]
+        others = [asyncio.create_task(post(CALL, "b")), asyncio.create_task(post(CALL.replace(b"7", b"8"), "a"))]
         go_on.set()
         statuses = [await first, *[await one for one in others], await post(CALL, "a")]
 

@@ -10,6 +10,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from sandbridge_orchestrator.apart import apart
 from sandbridge_orchestrator.edge.messages import INVALID_REQUEST, Problem, read
 
 BODY_S = 30.0
@@ -45,7 +46,7 @@ class Intake:
         except _Refused as refusal:
             await _answer(refusal.status, Problem(INVALID_REQUEST, refusal.message))(scope, receive, send)
             return
-        found = read(body)
+        found = await apart(len(body), read, body)
         if isinstance(found, Problem):
             await _answer(400, found)(scope, receive, send)
             return

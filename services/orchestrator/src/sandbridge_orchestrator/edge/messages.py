@@ -81,13 +81,26 @@ def _judged(message: Any) -> Read | Problem:
         return Problem(
             INVALID_REQUEST, f"An id is a text of at most {MAX_ID_CHARS} characters or an integer of at most 64 bits."
         )
+    flaw = _flaw(message)
+    if flaw:
+        return Problem(INVALID_REQUEST, flaw, message.get("id"))
+    return Read(message.get("id") if "method" in message else None)
+
+
+def _flaw(message: dict[str, Any]) -> str | None:
+    if message.get("jsonrpc") != "2.0":
+        return 'A message says "jsonrpc": "2.0".'
     if "method" not in message:
-        # An answer to a question of ours; its era decides whether it is one.
-        return Read(None)
+        # An answer to a question of ours; its era decides whether there can be one.
+        return None if "result" in message or "error" in message else "A request names its method."
     method = message["method"]
-    if "id" not in message and not (isinstance(method, str) and method.startswith(_NOTIFICATIONS)):
-        return Problem(INVALID_REQUEST, "A request needs an id.")
-    return Read(message.get("id"))
+    if not isinstance(method, str):
+        return "A method is a text."
+    if not isinstance(message.get("params", {}), dict):
+        return "Parameters are an object."
+    if "id" not in message and not method.startswith(_NOTIFICATIONS):
+        return "A request needs an id."
+    return None
 
 
 def _is_id(value: Any) -> bool:
