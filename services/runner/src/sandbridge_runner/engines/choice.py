@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from sandbridge_runner.engines import deno, node
+from sandbridge_runner.engines import deno, gvisor, node
 from sandbridge_runner.engines.base import Engine, Layer
 from sandbridge_runner.engines.options import EngineName, EngineOptions
 
-_ENGINES: Mapping[str, Callable[[EngineOptions], Engine]] = {"deno": deno.engine, "node": node.engine}
-_LAYERS: Mapping[str, Callable[[EngineOptions], tuple[Layer, ...]]] = {"deno": deno.layers, "node": node.layers}
+_ENGINES: Mapping[str, Callable[[EngineOptions], Engine]] = {
+    "deno": deno.engine,
+    "node": node.engine,
+    "gvisor": gvisor.engine,
+}
+_LAYERS: Mapping[str, Callable[[EngineOptions], tuple[Layer, ...]]] = {
+    "deno": deno.layers,
+    "node": node.layers,
+    "gvisor": gvisor.layers,
+}
 
 
 def engine_of(name: EngineName, options: EngineOptions) -> Engine:
