@@ -119,13 +119,9 @@ async def pages(stub: docs_pb2_grpc.DocsSearchAsyncStub, size: int) -> list[list
 
 
 async def test_a_list_comes_in_pages_and_a_strange_token_is_refused(deployment: Deployment, library: Library) -> None:
-    files = deployment.files(Service.ORCHESTRATOR)
     statuses = []
-    async with (
-        serve_docs(deployment, library) as address,
-        channel(address, Peer(Service.DOCSEARCH, UID), files) as line,
-    ):
-        found = await pages(line, 2)
+    async with dialled(deployment, library) as stub:
+        found = await pages(stub, 2)
         for token in ("0", "3", "-1", "x", "9" * 30, "²"):
             with pytest.raises(grpc.aio.AioRpcError) as error:
                 await stub.ListOperations(pb.ListOperationsRequest(page_token=token))
