@@ -26,6 +26,7 @@ from sandbridge_runner.engines.options import EngineOptions
 from sandbridge_runner.engines.process import Launch, ProcessGuest
 from sandbridge_runner.runtimes.base import Runtime
 from sandbridge_runner.runtimes.deno import Deno
+from sandbridge_runner.runtimes.node import Node
 
 log = structlog.get_logger(__name__)
 
@@ -46,7 +47,7 @@ DISK_MIB = 16
 LIMITS: Mapping[str, int] = {"nproc": 64, "core": 0, "nofile": 256, "fsize": 16 * 1024 * 1024}
 KEEPER = Path(__file__).with_name(microvm_host.KEEPER)
 _MIB = 1024 * 1024
-_RUNTIMES: Mapping[str, Callable[[], Runtime]] = {"deno": Deno}
+_RUNTIMES: Mapping[str, Callable[[], Runtime]] = {"deno": Deno, "node": Node}
 
 
 class MicrosandboxEngine:
