@@ -21,7 +21,7 @@ from orders_service.process import running
 ROOT = Path(__file__).resolve().parents[2]
 SETS = ("2025-11-25", "2026-07-28")
 """Revisions whose requirements the suite has frozen."""
-SERVERS = ("fixture server", "sandbridge serve")
+SERVERS = ("fixture server", "served product")
 
 _SUITE = ROOT / "tools" / "npm" / "node_modules" / "@modelcontextprotocol" / "conformance"
 _FOLDER = ROOT / "tests" / "conformance"
