@@ -6,7 +6,7 @@ BIN := .venv/bin
 MEMBERS := protos services/kit services/openapi services/docsearch services/runner services/orchestrator services/local
 PYTEST_ARGS ?=
 
-.PHONY: gvisor-tools help setup demo test ci lint fmt types contracts generated protos docs lock wheels bench bench-search roundtrip conformance clean
+.PHONY: gvisor-tools help setup demo test ci lint fmt types contracts generated protos docs lock wheels bench bench-search roundtrip conformance test-engines soak-engines bench-engines clean
 
 help: ## list the verbs
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,14 @@ types: setup ## mypy, strict
 contracts: setup ## who may import whom
 	@$(BIN)/lint-imports --no-logo
 
+test-engines: setup ## one suite on every engine that runs here, as a matrix (ENGINES=deno,gvisor RUNTIMES=node for some)
+	@PYTHONPATH=examples/orders:tests/plugins $(BIN)/python tests/engines/matrix.py \
+	  --engines "$(ENGINES)" --runtimes "$(RUNTIMES)" $(PYTEST_ARGS)
+
+soak-engines: setup ## runs with random kills on every engine, then a look for leaks (RUNS=1000 ENGINES=deno SEED=1)
+	@PYTHONPATH=examples/orders:tests/plugins $(BIN)/python tests/engines/soak.py \
+	  --runs $(or $(RUNS),1000) --seed $(or $(SEED),1) --engines "$(ENGINES)" --runtimes "$(RUNTIMES)"
+
 conformance: setup ## the MCP conformance suite, both requirement sets, on what is served and on a server with its fixtures
 	@PYTHONPATH=examples/orders:tests/plugins $(BIN)/python tests/conformance/run.py
 
@@ -73,6 +81,10 @@ gvisor-tools: ## build runsc for the engine gvisor, once for each version (needs
 ##@ measure
 bench: setup ## ratios and figures, paired in one run (BENCH="execute bridge" for some)
 	@PYTHONPATH=examples/orders $(BIN)/python tests/bench/run.py $(BENCH)
+
+bench-engines: setup ## cold, warm, pool-miss and burst times, memory and rate of every engine (ENGINES=… RUNTIMES=…)
+	@PYTHONPATH=examples/orders:tests/plugins $(BIN)/python tests/bench/bench_engines.py \
+	  --engines "$(ENGINES)" --runtimes "$(RUNTIMES)"
 
 bench-search: setup ## ranking beside MiniSearch, bm25s and tantivy; 10,000 operations (SETS="tmdb scale" for some)
 	@PYTHONPATH=tests/bench $(BIN)/python tests/bench/search/run.py $(SETS)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
 
 import pytest
 import pytest_asyncio
 from guests import Answering, Execute, Ran, a_start, empty, run_on
-from not_applicable import NOT_APPLICABLE
+from matrices import case_of, reason_of
 from subjects import ENGINES, RUNTIMES, Subject, every_subject, is_installed, started
 
 from sandbridge_runner.service import PoolRunner
@@ -45,21 +43,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("subject", subjects, ids=[subject.name for subject in subjects], scope="session")
 
 
-def case_of(item: pytest.Item) -> tuple[str, str] | None:
-    """Return row and column of a test in the matrix; None for a test that concerns no engine."""
-    callspec = getattr(item, "callspec", None)
-    subject = callspec.params.get("subject") if callspec else None
-    if not isinstance(subject, Subject):
-        return None
-    rest = [part for part in _parts(callspec) if part != subject.name]
-    name = str(getattr(item, "originalname", item.name)).removeprefix("test_").replace("_", " ")
-    return (f"{name}: {rest[0]}" if rest else name, subject.name)
-
-
-def _parts(callspec: Any) -> list[str]:
-    return list(getattr(callspec, "_idlist", ()))
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what cannot apply, for a reason that stands in one table, and what was not asked for."""
     is_whole = bool(config.getoption("--engine", None))
@@ -68,7 +51,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         case = case_of(item)
         if case is None:
             kept.append(item)
-        elif reason := _reason(*case):
+        elif reason := reason_of(*case):
             item.user_properties.append(("not_applicable", reason))
             dropped.append(item)
         elif is_whole or case[1] == "deno" or item.get_closest_marker("brief"):
@@ -78,13 +61,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if dropped:
         config.hook.pytest_deselected(items=dropped)
         items[:] = kept
-
-
-def _reason(case: str, subject: str) -> str | None:
-    return next(
-        (row.reason for row in NOT_APPLICABLE if fnmatchcase(subject, row.subjects) and fnmatchcase(case, row.cases)),
-        None,
-    )
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

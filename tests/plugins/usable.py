@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 
-from subjects import Subject, every_subject, is_installed
+from subjects import ENGINES, RUNTIMES, Subject, every_subject, is_installed
 
 
 @functools.cache
@@ -30,3 +31,12 @@ def flags(subject: Subject) -> tuple[str, ...]:
     """Return the arguments that choose it."""
     more = ("--runtime", subject.runtime, "--allow-outdated-runsc") if subject.engine == "gvisor" else ()
     return ("--engine", subject.engine, *more)
+
+
+def chosen(engines: str, runtimes: str, runsc: str | None) -> tuple[list[Subject], dict[str, str]]:
+    """Return the subjects that run here, and those that do not with the reason."""
+    wanted = [name for name in engines.split(",") if name] or [name for name in ENGINES if name != "microsandbox"]
+    every = every_subject(runtimes.split(",") if runtimes else RUNTIMES, Path(runsc) if runsc else None)
+    asked = [subject for subject in every if subject.engine in wanted]
+    troubles = {subject.name: reason for subject in asked if (reason := trouble(subject))}
+    return [subject for subject in asked if subject.name not in troubles], troubles
