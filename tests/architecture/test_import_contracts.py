@@ -43,6 +43,8 @@ MUTANTS: list[tuple[str, str, set[str]]] = [
     ("sandbridge_orchestrator/ports.py", "import grpc", {PROTOBUF}),
     ("sandbridge_runner/engines/base.py", "from sandbridge.runner.v1 import runner_pb2", {PROTOBUF}),
     ("sandbridge_local/commands.py", "import google.protobuf", {PROTOBUF}),
+    ("sandbridge_kit/certificates.py", "import grpc", {PROTOBUF}),
+    ("sandbridge_orchestrator/adapters/policy.py", "from sandbridge.runner.v1 import runner_pb2", {PROTOBUF}),
     ("sandbridge_orchestrator/adapters/policy.py", "import mcp", {PROTOCOL}),
     ("sandbridge_orchestrator/ports.py", "import starlette", {PROTOCOL}),
     ("sandbridge_orchestrator/core/results.py", "import sandbridge_orchestrator.ports", {ORCHESTRATOR}),
@@ -52,7 +54,10 @@ MUTANTS: list[tuple[str, str, set[str]]] = [
     ("sandbridge_local/commands.py", "import sandbridge_local.__main__", {MAIN}),
 ]
 ALLOWED: list[tuple[str, str]] = [
-    ("sandbridge_orchestrator/adapters/runners.py", "from sandbridge.runner.v1 import runner_pb2_grpc\nimport grpc"),
+    (
+        "sandbridge_orchestrator/adapters/runner_client.py",
+        "from sandbridge.runner.v1 import runner_pb2_grpc\nimport grpc",
+    ),
     ("sandbridge_runner/rpc.py", "from sandbridge.runner.v1 import runner_pb2_grpc\nimport grpc"),
     ("sandbridge_local/doctor.py", "import sandbridge_runner, sandbridge_orchestrator, os, asyncio"),
 ]
