@@ -270,3 +270,20 @@ def test_a_script_reaches_by_itself_what_its_authority_says_and_no_more(authorit
     origins = [origin_of(url) for url in ("https://api.example/v1", "http://[::1]:8080", "https://api.example/v2")]
 
     assert reach_of(authority, origins) == reach
+
+
+@pytest.mark.parametrize(
+    ("environ", "flag", "folder"),
+    [
+        ({}, None, None),
+        ({"HOME": "/home/a"}, None, "/home/a/.cache/sandbridge"),
+        ({"HOME": "/home/a", "XDG_CACHE_HOME": "/var/cache/a"}, None, "/var/cache/a/sandbridge"),
+        ({"HOME": "/home/a", "XDG_CACHE_HOME": "relative"}, None, "/home/a/.cache/sandbridge"),
+        ({"HOME": "/home/a", "SANDBRIDGE_CACHE_DIR": "/kept"}, None, "/kept"),
+        ({"HOME": "/home/a"}, "", ""),
+    ],
+)
+def test_indexes_are_kept_in_the_users_cache_unless_a_place_or_none_is_named(
+    environ: dict[str, str], flag: str | None, folder: str | None
+) -> None:
+    assert settings(flags={"cache-dir": flag}, environ=environ).cache_dir == folder

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from hashlib import sha256
+from typing import Any, Protocol
 
 from sandbridge_docsearch.core import answer
 from sandbridge_docsearch.core.answer import Part
@@ -33,6 +34,14 @@ _LARGE_TYPE = 2_500
 _LARGE_TYPE_LIMITS = Limits(depth=2, members=30, values=12, text=0)
 
 
+class KeptIndexes(Protocol):
+    """Indexes that were made before, by what they were made from."""
+
+    def get(self, made_from: str, make: Callable[[], Index]) -> Index:
+        """Return the index made from `made_from`; `make` makes it where none is kept."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Catalogue:
     """All operations, their index, and what has been written of them so far."""
@@ -46,8 +55,8 @@ class Catalogue:
     _shown: dict[tuple[str, ...], frozenset[int]] = field(default_factory=dict)
 
     @classmethod
-    def build(cls, documents: Mapping[str, Document]) -> Catalogue:
-        """Index the operations of each API, by the API's name."""
+    def build(cls, documents: Mapping[str, Document], kept: KeptIndexes | None = None) -> Catalogue:
+        """Index the operations of each API, by the API's name. An index in `kept` is used where it fits."""
         listed: list[Listed] = []
         names: dict[str, TypeNames] = {}
         taken: set[str] = set()
@@ -59,7 +68,11 @@ class Catalogue:
             places = forbidden(document.security_schemes.values())
             called = [as_called(operation, places) for operation in document.operations]
             listed += [Listed(api, o, group_of(o), f"{mark}{o.call}", root) for o in called]
-        index = Index.build(_entries(documents, listed), WEIGHTS)
+
+        def make() -> Index:
+            return Index.build(_entries(documents, listed), WEIGHTS)
+
+        index = kept.get(_origin_of(documents), make) if kept else make()
         return cls(documents, tuple(listed), index, Lookup.build(listed), names)
 
     def search(self, request: SearchRequest) -> SearchAnswer:
@@ -152,6 +165,13 @@ def _keep(kept: dict[Any, Any], key: Any, value: Any, *, most: int) -> None:
     if len(kept) >= most:
         kept.pop(next(iter(kept)), None)
     kept[key] = value
+
+
+def _origin_of(documents: Mapping[str, Document]) -> str:
+    """Return what changes with everything that an index is made from."""
+    # The places of credentials are no parameters, and an API may be given one that its document does not name.
+    parts = [(api, one.digest, sorted(map(repr, one.security_schemes.values()))) for api, one in documents.items()]
+    return sha256(repr(parts).encode()).hexdigest()
 
 
 def _entries(documents: Mapping[str, Document], listed: Sequence[Listed]) -> Iterator[Entry]:

@@ -28,12 +28,13 @@ def parser(version: str) -> argparse.ArgumentParser:
     search.add_argument("query", metavar="QUERY")
     search.add_argument("--limit", type=int, default=5, metavar="N", help="full cards (1 to 20)")
     search.add_argument("--json", action="store_true", help="print the structured answer")
+    _settings(search, "cache-dir")
 
     run = _command(commands, "run", "run one script as execute would")
     run.add_argument("file", metavar="FILE|-", help="the script, or - for standard input")
     run.add_argument("--dry-run", action="store_true", help="send only safe calls")
     run.add_argument("--json", action="store_true", help="print the structured result")
-    _settings(run, *_ENGINE, "egress-authority", "timeout-ms", "memory-mib", "audit-file")
+    _settings(run, *_ENGINE, "egress-authority", "timeout-ms", "memory-mib", "audit-file", "cache-dir")
 
     check = _command(commands, "check", "load the documents and say what was skipped, and why")
     check.add_argument("--json", action="store_true", help="print the report as JSON")

@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import TextIO
 
-from sandbridge_docsearch.catalogue import Catalogue
 from sandbridge_docsearch.service import CatalogueSearch
 from sandbridge_kit.config import SandboxSettings
 from sandbridge_kit.errors import Code, SandbridgeError, fail
 from sandbridge_kit.ports.runner import RunLimits
+from sandbridge_local.catalogues import catalogue_of
 from sandbridge_local.engines import chosen_engine, reach_of
 from sandbridge_local.settings import Settings
 from sandbridge_orchestrator.adapters.admission import Slots
@@ -54,7 +54,7 @@ async def composed(
     documents = {api.name: api.document for api in apis}
     neighbours = Neighbours(
         runner=started(engine, sandbox, limits.run),
-        docs=CatalogueSearch(Catalogue.build(documents)),
+        docs=CatalogueSearch(catalogue_of(settings, apis)),
         admission=Slots(sandbox.concurrency, queue_timeout_ms=sandbox.queue_ms),
         gate=ControlledGate(SwitchState(execute=not settings.execute_disabled)),
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
@@ -43,6 +44,8 @@ class Settings(Deployment):
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65_535)] = 8080
     audit_file: str | None = None
+    cache_dir: str | None = None
+    """Where indexes are kept between starts; empty keeps none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +95,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("timeout-ms", ("sandbox", "limits", "wallClockMs"), "longest run, in milliseconds"),
     Option("memory-mib", ("sandbox", "limits", "memoryMib"), "resident memory of one run, in MiB"),
     Option("audit-file", ("auditFile",), "append audit records to this file instead of standard error"),
+    Option("cache-dir", ("cacheDir",), "where indexes are kept between starts; empty keeps none"),
 )
 
 NO_EGRESS_CONTROL = "SANDBRIDGE_ACKNOWLEDGE_NO_EGRESS_CONTROL"
@@ -119,10 +123,18 @@ def settings_from(
     set_by = _fill(tree, flags, environ)
     if apis:
         tree["apis"] = list(apis)
+    tree.setdefault("cacheDir", _cache_dir(environ))
     try:
         return Settings.model_validate(tree)
     except ValidationError as error:
         raise SettingsError(explain(error, _MODELS, set_by)) from None
+
+
+def _cache_dir(environ: Mapping[str, str]) -> str | None:
+    """Return the user's place for what can be made again (XDG Base Directory Specification)."""
+    stated, home = environ.get("XDG_CACHE_HOME", ""), environ.get("HOME", "")
+    base = stated if PurePath(stated).is_absolute() else f"{home}/.cache" if home else ""
+    return f"{base}/sandbridge" if base else None
 
 
 def sandbox_from(*, flags: Mapping[str, Any], environ: Mapping[str, str]) -> LocalSandboxSettings:

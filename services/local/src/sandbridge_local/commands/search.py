@@ -6,11 +6,11 @@ import argparse
 import asyncio
 import json
 
-from sandbridge_docsearch.catalogue import Catalogue
 from sandbridge_docsearch.service import CatalogueSearch
 from sandbridge_kit.config import SettingsError
 from sandbridge_kit.ports.docs import SearchRequest
 from sandbridge_local.apis import load_apis
+from sandbridge_local.catalogues import catalogue_of
 from sandbridge_local.settings import Settings
 
 
@@ -19,7 +19,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     if not 1 <= options.limit <= 20:
         raise SettingsError(f"--limit is {options.limit}; use 1 to 20.")
     apis = load_apis(settings, need_base_url=False)
-    docs = CatalogueSearch(Catalogue.build({api.name: api.document for api in apis}))
+    docs = CatalogueSearch(catalogue_of(settings, apis))
     answer = asyncio.run(docs.search(SearchRequest(options.query, limit=options.limit)))
     if options.json:
         # As compact as on the wire, where its size is bounded.
