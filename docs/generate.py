@@ -6,6 +6,9 @@ A table stands between `<!-- generated: NAME -->` and `<!-- end -->`; everything
 from __future__ import annotations
 
 import argparse
+import ast
+import inspect
+import itertools
 import json
 import re
 import sys
@@ -13,14 +16,19 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, get_args
 
+from sandbridge_docsearch.settings import DocsSettings
+from sandbridge_kit.environment import PREFIX, ServiceSettings
 from sandbridge_kit.errors import ERRORS
 from sandbridge_kit.validity import CELLS, Authority, EngineName
 from sandbridge_local.arguments import parser
 from sandbridge_local.settings import OPTIONS, Settings
+from sandbridge_orchestrator.settings import OrchestratorSettings
+from sandbridge_runner.settings import RunnerSettings
 
 Schema: TypeAlias = dict[str, Any]
 
 HERE = Path(__file__).resolve().parent
+KINDS = {"boolean": "true or false", "integer": "whole number", "number": "number", "array": "list of texts"}
 BLOCK = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -68,7 +76,7 @@ def _followed(value: Schema, root: Schema) -> Schema:
 def _allowed(value: Schema) -> str:
     if "enum" in value or "const" in value:
         return " or ".join(f"`{one}`" for one in value.get("enum", [value.get("const")]))
-    kind = {"boolean": "true or false", "integer": "whole number", "array": "list of texts"}.get(value["type"], "text")
+    kind = str(KINDS.get(value["type"], value.get("format", "text")))
     return f"{kind}, {value['minimum']:,} to {value['maximum']:,}" if "minimum" in value else kind
 
 
@@ -108,11 +116,37 @@ def validity() -> str:
     return table(("engine", *(f"`{authority}`" for authority in authorities)), rows)
 
 
+def variables(model: type[ServiceSettings]) -> str:
+    """Return every `SANDBRIDGE_*` variable of a service's process."""
+    schema = model.model_json_schema()
+    meanings = _attribute_docs(ServiceSettings) | _attribute_docs(model)
+    rows = []
+    for name, value in schema["properties"].items():
+        value = {**_followed(value, schema), "required": name in schema.get("required", ())}
+        meaning = " ".join(meanings.get(name, "").split()).rstrip(".")
+        rows.append((f"`{PREFIX}{name.upper()}`", _allowed(value), _default(value), meaning))
+    return table(("variable", "value", "default", "meaning"), rows)
+
+
+def _attribute_docs(model: type[ServiceSettings]) -> dict[str, str]:
+    body = ast.parse(inspect.getsource(model)).body[0]
+    assert isinstance(body, ast.ClassDef)
+    return {
+        field.target.id: str(doc.value.value)
+        for field, doc in itertools.pairwise(body.body)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if isinstance(doc, ast.Expr) and isinstance(doc.value, ast.Constant)
+    }
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "errors": errors,
     "settings": settings,
     "commands": commands,
     "validity": validity,
+    "orchestrator": lambda: variables(OrchestratorSettings),
+    "docsearch": lambda: variables(DocsSettings),
+    "runner": lambda: variables(RunnerSettings),
 }
 
 

@@ -14,7 +14,8 @@ class DocsSettings(ServiceSettings):
     """The APIs themselves stand in the config file."""
 
     address: str = "127.0.0.1:7401"
+    """`host:port` to listen on."""
     config: Path
     """The config file: the `spec` of an McpDeployment, of which `apis[].name` and `apis[].openapi` are read."""
     poll_s: Annotated[float, Field(ge=0.05, le=3600)] = 2.0
-    """How often the config file and the documents are looked at for changes."""
+    """How often, in seconds, the config file and the documents are looked at for changes."""

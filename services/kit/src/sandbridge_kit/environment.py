@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sandbridge_kit.config import SettingsError
 from sandbridge_kit.rpc.tls import TlsFiles
@@ -25,11 +25,13 @@ class ServiceSettings(BaseModel):
     tls_dir: Path | None = None
     """Directory with `tls.crt`, `tls.key` and `ca.crt`, such as a mounted Secret."""
     tls_certificate: Path | None = None
+    """The certificate, where it does not lie there under that name."""
     tls_key: Path | None = None
+    """The private key, likewise."""
     tls_authorities: Path | None = None
-    """The three files one by one, where they do not lie in one directory under these names."""
-    grace_s: float = 30.0
-    """How long calls that are under way may go on after a SIGTERM."""
+    """The authorities to trust, likewise; several while they are rotated."""
+    grace_s: Annotated[float, Field(ge=0, le=3600)] = 30.0
+    """How many seconds calls under way may go on after a SIGTERM."""
 
     @property
     def tls(self) -> TlsFiles:

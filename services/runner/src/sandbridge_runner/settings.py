@@ -17,7 +17,9 @@ class RunnerSettings(ServiceSettings):
     """A runner knows no API and holds no credential: only how it runs scripts, and how much each may use at most."""
 
     address: str = "127.0.0.1:7402"
+    """`host:port` to listen on."""
     engine: EngineName = "deno"
+    """What stands around each script."""
     runtime: RuntimeName = "deno"
     """What runs the guest inside gvisor and microsandbox."""
     slots: Annotated[int, Field(ge=1, le=64)] = 4
@@ -25,9 +27,13 @@ class RunnerSettings(ServiceSettings):
     spares: Annotated[int, Field(ge=0, le=64)] = 2
     """Warm sandboxes kept waiting."""
     max_wall_clock_ms: Annotated[int, Field(ge=100, le=900_000)] = 900_000
+    """Most time that one run may ask for."""
     max_memory_mib: Annotated[int, Field(ge=64, le=4_096)] = 256
+    """Most resident memory that one run may ask for."""
     runsc: Path | None = None
+    """gVisor's binary; the one on the path where it is not named."""
     allow_outdated_runsc: bool = False
+    """Accept a runsc with known holes: for tests only."""
     folder: Path | None = None
     """Where engines make their own directory."""
 
