@@ -24,7 +24,7 @@ SERVER_OPTIONS: Options = (
     # Two processes on one port would each get half of the calls.
     ("grpc.so_reuseport", 0),
     ("grpc.max_concurrent_streams", 256),
-    ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
+    ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
 )
 
 CLIENT_OPTIONS: Options = (
