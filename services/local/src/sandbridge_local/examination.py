@@ -73,8 +73,9 @@ def as_text(outcome: Mapping[str, Any]) -> str:
     for engine in outcome["engines"]:
         state = "works" if engine["works"] else f"does not work: {engine['trouble']}"
         lines.append(f"engine {engine['name']} ({' and '.join(engine['modes'])} mode): {state}")
-        # An engine that is its own runtime has said everything already.
-        for runtime in engine["runtimes"] if len(engine["runtimes"]) > 1 else ():
+        # Where all runtimes fare alike, everything has been said already.
+        fare_alike = len({runtime["trouble"] for runtime in engine["runtimes"]}) == 1
+        for runtime in () if fare_alike else engine["runtimes"]:
             state = "works" if runtime["works"] else f"does not work: {runtime['trouble']}"
             lines.append(f"  runtime {runtime['name']}: {state}")
         for layer in engine["layers"]:
