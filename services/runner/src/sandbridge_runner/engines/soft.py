@@ -25,6 +25,8 @@ HOME_PREFIX = "sandbridge-guests-"
 SWEEP_AGE_S = 60
 DISPOSE_ATTEMPTS = 100
 DeathWatch = Literal["signal", "watchdog"]
+_APART = 23
+"""How many users apart two servers begin that were started one after the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,9 @@ class SoftEngine:
         """Return a user that no living guest has, in turn; a shared one where all are taken."""
         if not uids:
             return None
-        turn = [uids[(self._spawned + step) % len(uids)] for step in range(len(uids))]
+        # Other runners of this machine begin elsewhere: what a user may have is counted over all of its processes.
+        first = os.getpid() * _APART + self._spawned
+        turn = [uids[(first + step) % len(uids)] for step in range(len(uids))]
         uid = next((uid for uid in turn if uid not in self._busy_uids), turn[0])
         self._busy_uids.add(uid)
         return uid
