@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import platform
 import sys
@@ -16,6 +17,7 @@ from sandbridge_local.settings import LocalSandboxSettings
 TRIAL_S = 20.0
 """Longest trial of one engine with one runtime."""
 AT_ONCE = 2
+_ENDING_S = 1.0
 _OUTPUT_BYTES = 1024 * 1024
 
 Command: TypeAlias = Callable[[LocalSandboxSettings], Sequence[str]]
@@ -120,10 +122,13 @@ async def _try(engine: EngineName, runtime: RuntimeName, command: Sequence[str],
             trouble = json.loads(await process.stdout.readline())
             await process.wait()
         return Finding(engine, runtime, trouble, layers)
+    except ValueError:
+        # It has closed its output, so its end is near; killing it now would race with asyncio's reaping of it.
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), _ENDING_S)
+        return Finding(engine, runtime, "the trial broke off without an answer", layers)
     except TimeoutError:
         return Finding(engine, runtime, f"no answer within {seconds:g} s", layers)
-    except ValueError:
-        return Finding(engine, runtime, "the trial broke off without an answer", layers)
     finally:
         if process.returncode is None:
             process.kill()
