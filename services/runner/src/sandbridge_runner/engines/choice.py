@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from sandbridge_runner.engines import deno, gvisor, node
+from sandbridge_runner.engines import deno, gvisor, microsandbox, node
 from sandbridge_runner.engines.base import Engine, Layer
 from sandbridge_runner.engines.options import EngineName, EngineOptions
 
@@ -12,11 +12,13 @@ _ENGINES: Mapping[str, Callable[[EngineOptions], Engine]] = {
     "deno": deno.engine,
     "node": node.engine,
     "gvisor": gvisor.engine,
+    "microsandbox": microsandbox.engine,
 }
 _LAYERS: Mapping[str, Callable[[EngineOptions], tuple[Layer, ...]]] = {
     "deno": deno.layers,
     "node": node.layers,
     "gvisor": gvisor.layers,
+    "microsandbox": microsandbox.layers,
 }
 
 
