@@ -60,6 +60,11 @@ class Process:
         """The process id."""
         return self.popen.pid
 
+    def listening(self) -> Process:
+        """Wait until it listens, and return it."""
+        self.facts = self.until("listening")
+        return self
+
     def events(self) -> list[Mapping[str, Any]]:
         """Return what it has logged so far; a line that is no JSON comes as `{"event": line}`."""
         return [_event(line) for line in self.log.read_text(encoding="utf-8", errors="replace").splitlines() if line]
@@ -109,13 +114,18 @@ class Services:
     def docsearch(self, **settings: str) -> Process:
         """Start docs search."""
         given = {"config": str(self.config), "poll_s": "0.1", **settings}
-        return self._started(Service.DOCSEARCH, given, "listening")
+        return self.begun(Service.DOCSEARCH, given).listening()
 
     def runner(self, **settings: str) -> Process:
         """Start a runner, and wait until it has spares."""
-        process = self._started(Service.RUNNER, settings, "listening")
-        process.until("ready")
-        return process
+        return self.runners(1, **settings)[0]
+
+    def runners(self, number: int, **settings: str) -> list[Process]:
+        """Start several runners at the same time, and wait until all have spares."""
+        begun = [self.begun(Service.RUNNER, settings) for _ in range(number)]
+        for process in begun:
+            process.listening().until("ready")
+        return begun
 
     def orchestrator(self, docs: Process, runners: list[Process], keys: Mapping[str, str], **settings: str) -> Process:
         """Start an orchestrator over these. `keys` are the variables with the API keys."""
@@ -127,13 +137,12 @@ class Services:
             "acknowledge_single_tenant": "1",
             **settings,
         }
-        process = self._started(Service.ORCHESTRATOR, given, "listening", keys)
+        process = self.begun(Service.ORCHESTRATOR, given, keys).listening()
         process.until("catalogue_served")
         return process
 
-    def _started(
-        self, service: Service, settings: Mapping[str, str], event: str, keys: Mapping[str, str] | None = None
-    ) -> Process:
+    def begun(self, service: Service, settings: Mapping[str, str], keys: Mapping[str, str] | None = None) -> Process:
+        """Start a process without waiting for it. `settings` are its variables in lower case, without the prefix."""
         number = 1 + sum(process.name.startswith(service) for process in self.processes)
         name = f"{service}-{number}"
         log = self.folder / f"{name}.log"
@@ -151,7 +160,6 @@ class Services:
             )
         process = Process(name, popen, log)
         self.processes.append(process)
-        process.facts = process.until(event)
         return process
 
     def stop(self) -> None:
