@@ -234,3 +234,21 @@ async def test_an_answer_after_the_end_is_ignored(deployment: Deployment) -> Non
         await run.cancel(Failure(Code.CANCELLED, "late"))
 
     assert events == [Started("scripted"), Finished(Returned(b"1"))]
+
+
+async def test_a_client_that_is_closed_loses_its_runs_and_opens_no_other(deployment: Deployment) -> None:
+    tls = TlsSource(deployment.files(Service.ORCHESTRATOR))
+    async with serve_runs(deployment, ScriptedRunner(asks_forever)) as address:
+        client = RunnerClient(address, tls)
+        await client.__aenter__()
+        async with client.open(a_start("")) as run:
+            events = run.events()
+            seen = [await anext(events), await anext(events)]
+            await client.__aexit__(None, None, None)
+            seen += [event async for event in events]
+        with pytest.raises(SandbridgeError) as error:
+            async with client.open(a_start("")):
+                pass
+
+    lost = Failure(Code.SANDBOX_LOST, "the sandbox was lost: its runner went away")
+    assert (seen[-1], error.value.failure) == (Finished(Failed(lost)), lost)

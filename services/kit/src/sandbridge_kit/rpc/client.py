@@ -75,10 +75,10 @@ class Link(Generic[S]):
 
     @contextlib.contextmanager
     def use(self) -> Iterator[Line[S]]:
-        """Hold a line for one call: its channel stays open until this is left."""
+        """Hold a line for one call: its channel stays open until this is left. `translated` may stand around it."""
         line = self._line
         if line is None:
-            raise RuntimeError(f"the link to {self.address} is not open")
+            raise grpc.aio.UsageError(f"the link to {self.address} is not open")
         line.users += 1
         try:
             yield line

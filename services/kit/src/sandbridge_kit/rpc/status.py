@@ -6,6 +6,7 @@ failure itself travels as JSON in binary trailing metadata, which no access log 
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 from collections.abc import Iterator, Mapping
@@ -130,6 +131,17 @@ def translated(lost: Failure) -> Iterator[None]:
         yield
     except grpc.aio.AioRpcError as error:
         raise SandbridgeError(failure_of(error, lost)) from None
-    except grpc.aio.UsageError:
-        # The channel was closed under the call.
+    except (grpc.aio.UsageError, asyncio.InvalidStateError):
+        # The channel is closed, or the call is over.
         raise SandbridgeError(lost) from None
+    except asyncio.CancelledError:
+        # A channel that is closed under a call looks as if the waiting task itself were cancelled.
+        if is_cancelled():
+            raise
+        raise SandbridgeError(lost) from None
+
+
+def is_cancelled() -> bool:
+    """True where the current task itself is being cancelled, and not only a call that it waits for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -17,7 +17,7 @@ from sandbridge.docs.v1 import docs_pb2 as pb
 from sandbridge.docs.v1 import docs_pb2_grpc
 from sandbridge_kit.errors import Code, Failure, SandbridgeError, fail
 from sandbridge_kit.ports.docs import SearchAnswer, SearchOutcome, SearchRequest
-from sandbridge_kit.rpc import Line, Link, Service, TlsSource, translated
+from sandbridge_kit.rpc import Line, Link, Service, TlsSource, failure_of, is_cancelled, translated
 from sandbridge_openapi.document import load
 from sandbridge_openapi.errors import DocumentError
 from sandbridge_openapi.model import Document
@@ -105,7 +105,7 @@ class DocsClient:
             catalog_digests=self._digests(),
             hidden=request.hidden,
         )
-        with self._link.use() as line, translated(_LOST):
+        with translated(_LOST), self._link.use() as line:
             answer = await line.stub.Search(message, timeout=SEARCH_S)
         return read_answer(answer)
 
@@ -115,7 +115,7 @@ class DocsClient:
         token = ""
         while True:
             request = pb.ListOperationsRequest(catalog_digests=self._digests(), hidden=hidden, page_token=token)
-            with self._link.use() as line, translated(_LOST):
+            with translated(_LOST), self._link.use() as line:
                 page = await line.stub.ListOperations(request, timeout=LIST_S)
             found += (OperationLine(one.id, one.call, one.method, one.path, one.summary) for one in page.operations)
             token = page.next_page_token
@@ -148,14 +148,14 @@ class DocsClient:
                 call = line.stub.WatchCatalog(pb.WatchCatalogRequest())
                 ending = asyncio.create_task(_cancel_after(line.superseded, call))
                 try:
-                    with translated(_LOST):
-                        async for message in call:
-                            await self._take({name: message.digests[name] for name in message.apis}, line)
+                    async for message in call:
+                        await self._take({name: message.digests[name] for name in message.apis}, line)
                     return
+                except grpc.aio.AioRpcError as error:
+                    raise SandbridgeError(failure_of(error, _LOST)) from None
                 except asyncio.CancelledError:
                     # A stream that moves to the next line ends like this, too.
-                    task = asyncio.current_task()
-                    if not line.superseded.is_set() or (task is not None and task.cancelling()):
+                    if not line.superseded.is_set() or is_cancelled():
                         raise
                 finally:
                     ending.cancel()

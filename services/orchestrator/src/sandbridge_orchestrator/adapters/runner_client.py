@@ -12,9 +12,20 @@ import grpc
 
 from sandbridge.runner.v1 import runner_pb2 as pb
 from sandbridge.runner.v1 import runner_pb2_grpc
-from sandbridge_kit.errors import Code, Failure, SandbridgeError, fail
+from sandbridge_kit.errors import Code, Failure, fail
 from sandbridge_kit.ports.runner import Answer, Failed, Finished, Run, RunEvent, RunnerStatus, Start, Started
-from sandbridge_kit.rpc import EOF, Link, PieceError, Service, TlsSource, failure_of, pieces, write_head
+from sandbridge_kit.rpc import (
+    EOF,
+    Link,
+    PieceError,
+    Service,
+    TlsSource,
+    failure_of,
+    is_cancelled,
+    pieces,
+    translated,
+    write_head,
+)
 from sandbridge_orchestrator.adapters.runner_messages import EventReader, cancel_message, start_message
 
 _Call: TypeAlias = "grpc.aio.StreamStreamCall[pb.RunRequest, pb.RunResponse]"
@@ -76,7 +87,9 @@ class RunnerClient:
     async def open(self, start: Start) -> AsyncIterator[Run]:
         """Enter to start a run; raises what the runner's port raises, and `sandbox_lost` where it cannot be reached."""
         request = start_message(start, MAX_CODE_BYTES)
-        with self._link.use() as line:
+        async with contextlib.AsyncExitStack() as stack:
+            with translated(_LOST):
+                line = stack.enter_context(self._link.use())
             call: _Call = line.stub.Run(None, timeout=OPEN_S + GRACE_S + start.limits.wall_clock_ms / 1000)
             try:
                 run = RemoteRun(call, start, await self._opened(call, request))
@@ -89,26 +102,14 @@ class RunnerClient:
 
     async def _opened(self, call: _Call, request: pb.RunRequest) -> Started:
         try:
-            async with asyncio.timeout(OPEN_S):
-                await call.write(request)
-                first = await call.read()
-        except grpc.aio.AioRpcError as error:
-            raise SandbridgeError(failure_of(error, _LOST)) from None
-        except asyncio.InvalidStateError:
-            raise await self._why(call) from None
+            with translated(_LOST):
+                async with asyncio.timeout(OPEN_S):
+                    first = await _first(call, request)
         except TimeoutError:
             raise fail(Code.SANDBOX_LOST, f"no sandbox was ready within {OPEN_S:g} s") from None
         if first is EOF or not cast(pb.RunResponse, first).HasField("started"):
             raise fail(Code.SANDBOX_LOST, "the runner broke the protocol: it did not say that the run has started")
         return Started(cast(pb.RunResponse, first).started.guest_build)
-
-    async def _why(self, call: _Call) -> SandbridgeError:
-        """Return why a call was over before it could be written to."""
-        try:
-            await call.read()
-        except grpc.aio.AioRpcError as error:
-            return SandbridgeError(failure_of(error, _LOST))
-        return SandbridgeError(_LOST)
 
     async def _watch(self) -> None:
         backoff = _FIRST_BACKOFF_S
@@ -136,7 +137,7 @@ class RunnerClient:
                     return has_spoken
                 except asyncio.CancelledError:
                     # A stream that moves to the next line ends like this, too.
-                    if not line.superseded.is_set() or _is_cancelled():
+                    if not line.superseded.is_set() or is_cancelled():
                         raise
                 finally:
                     ending.cancel()
@@ -152,9 +153,11 @@ async def _cancel_after(event: asyncio.Event, call: grpc.aio.UnaryStreamCall[Any
     call.cancel()
 
 
-def _is_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
+async def _first(call: _Call, request: pb.RunRequest) -> object:
+    # A call that is over before it can be written to has a status all the same, which reading gives.
+    with contextlib.suppress(asyncio.InvalidStateError):
+        await call.write(request)
+    return await call.read()
 
 
 class RemoteRun:
@@ -218,7 +221,7 @@ class RemoteRun:
             return
         except asyncio.CancelledError:
             # Cancelling the call looks like this, too.
-            if _is_cancelled():
+            if is_cancelled():
                 raise
 
     async def _next(self) -> RunEvent | None:
@@ -228,9 +231,10 @@ class RemoteRun:
         except grpc.aio.AioRpcError as error:
             event = Finished(Failed(self._cancelled or failure_of(error, _LOST)))
         except asyncio.CancelledError:
-            if self._cancelled is None or _is_cancelled():
+            # So looks a call that was cancelled by us, or whose channel was closed.
+            if is_cancelled():
                 raise
-            event = Finished(Failed(self._cancelled))
+            event = Finished(Failed(self._cancelled or _LOST))
         except PieceError as error:
             self._call.cancel()
             event = Finished(Failed(Failure(Code.SANDBOX_LOST, f"the runner broke the protocol: {error}")))

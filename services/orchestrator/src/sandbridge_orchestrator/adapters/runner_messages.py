@@ -107,7 +107,9 @@ class EventReader:
 
     def _add_to_result(self, data: bytes) -> None:
         self._result_bytes += len(data)
-        if not data or self._result_bytes > self._limits.result_bytes:
+        if not data:
+            raise PieceError("an empty piece of a result")
+        if self._result_bytes > self._limits.result_bytes:
             raise BodyTooLarge(f"a result of more than {self._limits.result_bytes} bytes")
         self._result.append(data)
 
