@@ -11,7 +11,6 @@ from pathlib import Path
 
 import psutil
 import pytest
-from guests import SOFT_ENGINES
 
 SERVER = Path(__file__).with_name("server_process.py")
 pytestmark = pytest.mark.skipif(
@@ -39,9 +38,12 @@ async def all_gone(pids: list[int], within: float = 2.0) -> list[int]:
     return alive
 
 
-@pytest.mark.parametrize("dies_by", ["signal", "watchdog"])
+WAYS = [("deno", "signal"), ("deno", "watchdog"), ("node", "signal")]
+"""Node has no watchdog's way: it starts nowhere but behind the kernel's walls."""
+
+
+@pytest.mark.parametrize(("engine", "dies_by"), WAYS)
 @pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGTERM], ids=lambda number: number.name)
-@pytest.mark.parametrize("engine", SOFT_ENGINES)
 async def test_no_guest_outlives_a_server_that_is_killed_while_a_script_spins(
     engine: str, signum: int, dies_by: str
 ) -> None:
@@ -55,4 +57,4 @@ async def test_no_guest_outlives_a_server_that_is_killed_while_a_script_spins(
     os.kill(server.pid, signum)
     await server.wait()
 
-    assert (len(before) >= 3, await all_gone(pids)) == (True, [])
+    assert (len(before) >= 2, await all_gone(pids)) == (True, [])

@@ -39,4 +39,4 @@ def engine(options: EngineOptions) -> DenoEngine:
 
 def layers(options: EngineOptions) -> tuple[Layer, ...]:
     """Return which layers of protection a guest has on this machine. Blocks for some milliseconds."""
-    return layers_of_processes(PERMISSIONS, options.reach)
+    return layers_of_processes(engine(options), PERMISSIONS)

@@ -37,6 +37,32 @@ class Scratch(Protocol):
         ...
 
 
+class Child(Protocol):
+    """A started process with three pipes."""
+
+    @property
+    def pid(self) -> int:
+        """Its number on this host."""
+        ...
+
+    @property
+    def descriptors(self) -> tuple[int, int, int]:
+        """This side's ends of its standard input, output and error."""
+        ...
+
+    def poll(self) -> int | None:
+        """Reap without waiting: how it ended (negative: a signal), None while it lives."""
+        ...
+
+    def kill(self) -> None:
+        """SIGKILL to it and what it has started."""
+        ...
+
+    def close(self) -> None:
+        """Close the descriptors."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Launch:
     """How to start a guest; the engine proper is `depth` generations below the process started."""
@@ -45,25 +71,15 @@ class Launch:
     env: Mapping[str, str]
     folder: Path = Path("/")
     depth: int = 0
+    uid: int | None = None
+    """The user to become; None stays. With `depth` 0 only."""
 
 
-class ProcessGuest:
-    """Implements `base.Guest` over `subprocess.Popen`."""
+class Session:
+    """Implements `Child`: a process of the server's own, leading a session."""
 
-    def __init__(
-        self,
-        launch: Launch,
-        *,
-        watchdog: Watchdog | None = None,
-        scratch: Scratch | None = None,
-        group: Group | None = None,
-    ) -> None:
-        """Start it. `watchdog` is told of the process group; `scratch` and `group` go with the guest."""
-        self._depth = launch.depth
-        self._watchdog = watchdog
-        self._scratch = scratch
-        self._group = group
-        self._engine_pid: int | None = None
+    def __init__(self, launch: Launch) -> None:
+        """Start it. Raises OSError."""
         self._process = subprocess.Popen(
             list(launch.argv),
             stdin=subprocess.PIPE,
@@ -73,16 +89,55 @@ class ProcessGuest:
             cwd=launch.folder,
             bufsize=0,
             start_new_session=True,
+            user=launch.uid,
+            group=launch.uid,
+            extra_groups=None if launch.uid is None else [],
         )
+        self._streams = [self._process.stdin, self._process.stdout, self._process.stderr]
+        ends = [stream.fileno() for stream in self._streams if stream is not None]
+        self.descriptors = (ends[0], ends[1], ends[2])
+        self.pid = self._process.pid
+
+    def poll(self) -> int | None:
+        """As `Popen.poll`."""
+        return self._process.poll()
+
+    def kill(self) -> None:
+        """SIGKILL to the whole group; the wrappers' death signals reach what left it."""
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        """Close the pipes."""
+        for stream in self._streams:
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+
+
+class ProcessGuest:
+    """Implements `base.Guest` over a process of this host."""
+
+    def __init__(
+        self,
+        launch: Launch | Child,
+        *,
+        watchdog: Watchdog | None = None,
+        scratch: Scratch | None = None,
+        group: Group | None = None,
+    ) -> None:
+        """Start it, where it is not yet. `watchdog` is told of the process group; `scratch` and `group` go with it."""
+        self._depth = launch.depth if isinstance(launch, Launch) else 0
+        self._watchdog = watchdog
+        self._scratch = scratch
+        self._group = group
+        self._engine_pid: int | None = None
+        self._process = Session(launch) if isinstance(launch, Launch) else launch
         if watchdog is not None:
             watchdog.add(self._process.pid)
-        assert self._process.stdin
-        assert self._process.stdout
-        assert self._process.stderr
-        self.input = self._process.stdin.fileno()
-        self.output = self._process.stdout.fileno()
-        self.errors = self._process.stderr.fileno()
-        for descriptor in (self.input, self.output, self.errors):
+        self.input, self.output, self.errors = self._process.descriptors
+        for descriptor in self._process.descriptors:
             os.set_blocking(descriptor, False)
 
     @property
@@ -135,10 +190,8 @@ class ProcessGuest:
         return None if self._engine_pid is None else _status(self._engine_pid).get("VmHWM")
 
     def kill(self) -> None:
-        """SIGKILL to the whole group; the wrappers' death signals reach what left it."""
-        if self._process.returncode is None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+        """SIGKILL to all of it."""
+        self._process.kill()
 
     def ended(self) -> Ending | None:
         """Reap without waiting."""
@@ -154,10 +207,7 @@ class ProcessGuest:
         """Close the three pipes and remove the scratch."""
         if self._scratch is not None:
             self._scratch.remove()
-        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
-            if stream is not None:
-                with contextlib.suppress(OSError):
-                    stream.close()
+        self._process.close()
 
 
 def _read(path: str) -> str:

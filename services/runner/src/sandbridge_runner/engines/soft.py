@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import os
-import shutil
-import tempfile
+import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from sandbridge_kit.ports.runner import RunLimits
-from sandbridge_runner.engines import cgroup, confinement
+from sandbridge_runner.engines import cgroup, confinement, landlock, walls
 from sandbridge_runner.engines.base import Guest, Layer
+from sandbridge_runner.engines.belongings import Belongings, Cache
+from sandbridge_runner.engines.home import Home
+from sandbridge_runner.engines.launcher import Launcher, Start, Walls
 from sandbridge_runner.engines.process import Launch, ProcessGuest
 from sandbridge_runner.engines.watchdog import Watchdog
 from sandbridge_runner.runtimes.base import Reach, Runtime
@@ -22,7 +22,6 @@ from sandbridge_runner.runtimes.base import Reach, Runtime
 STABLE_FOLDER = Path("/proc/self/cwd")
 """Where a guest finds its own module: stack traces show the path, and the real one is another in every server."""
 HOME_PREFIX = "sandbridge-guests-"
-SWEEP_AGE_S = 60
 DISPOSE_ATTEMPTS = 100
 DeathWatch = Literal["signal", "watchdog"]
 _APART = 23
@@ -36,7 +35,7 @@ class SoftOptions:
     parent: Path | None = None
     """Where the engine's own directory is made; None is the system's place for temporary files."""
     dies_by: DeathWatch = "signal"
-    """How guests die with the server, as far as it works here."""
+    """How guests die with the server: by a signal of the kernel and behind its walls, on Linux; or by a watchdog."""
     use_groups: bool | None = None
     """Bound memory by control groups. None takes them in version 2 only: joining a group of version 1 makes each start
     three to five times as long."""
@@ -52,15 +51,16 @@ class SoftEngine:
     def __init__(self, runtime: Runtime, options: SoftOptions) -> None:
         self._runtime = runtime
         self._options = options
-        self._home: Path | None = None
-        self._lock = -1
+        self._home: Home | None = None
+        self._binary = runtime.binary
         self._command: tuple[str, ...] = ()
-        self._confinement: confinement.Confinement | None = None
+        self._launcher: Launcher | None = None
+        self._watchdog: Watchdog | None = None
+        self._found = walls.Found(Walls(), range(0), ())
         self._groups: cgroup.Parents | None = None
         self._busy_groups: list[cgroup.Group] = []
         self._busy_uids: set[int] = set()
         self._spawned = 0
-        self._watchdog: Watchdog | None = None
 
     @property
     def build(self) -> str:
@@ -68,63 +68,90 @@ class SoftEngine:
         return self._runtime.build
 
     def prepare(self) -> None:
-        """Copy the guest to a directory of its own and find the confinement. Raises OSError."""
-        home = Path(tempfile.mkdtemp(prefix=HOME_PREFIX, dir=self._options.parent))
-        self._home, self._lock = home, _locked(home)
-        _sweep(home.parent)
-        home.chmod(0o755)
-        (home / "guests").mkdir()
-        for name, text in self._runtime.files(reach=self._options.reach).items():
-            (home / name).write_text(text, encoding="utf-8")
-            (home / name).chmod(0o444)
-        own = self._runtime.binary
-        binary = own if confinement.is_reachable(own) else _adopt(own, home)
-        folder = STABLE_FOLDER if STABLE_FOLDER.exists() else home
-        command = self._runtime.command(
-            binary=str(binary), folder=str(folder), imports_folder=str(home), reach=self._options.reach
-        )
-        found = confinement.probe(
-            allow_death_signal=self._options.dies_by == "signal", own_network=self._options.reach == ()
-        )
-        if os.geteuid() == 0 and not found.uids:
-            raise PermissionError("guests never run as root: install setpriv (util-linux), or start as a user")
-        self._require(found.layers)
-        self._command = command
-        self._confinement = found
-        self._groups = self._find_groups()
-        if not found.dies_with_parent:
-            self._watchdog = Watchdog()
+        """Copy the guest to a directory of its own and find the walls that stand here.
 
-    def _require(self, layers: tuple[Layer, ...]) -> None:
-        missing = [layer for layer in layers if layer.name in self._options.must_have and not layer.is_active]
+        Raises OSError, and PermissionError where a wall is missing that the engine cannot do without.
+        """
+        home = Home(HOME_PREFIX, self._options.parent)
+        self._home = home
+        (home.path / "guests").mkdir()
+        for name, text in self._runtime.files(reach=self._options.reach).items():
+            (home.path / name).write_text(text, encoding="utf-8")
+            (home.path / name).chmod(0o444)
+        self._binary = home.adopt(self._runtime.binary, self._runtime.binary.name)
+        folder = STABLE_FOLDER if STABLE_FOLDER.exists() else home.path
+        self._command = self._runtime.command(
+            binary=str(self._binary), folder=str(folder), imports_folder=str(home.path), reach=self._options.reach
+        )
+        try:
+            self._find_walls(home.path)
+        except BaseException:
+            self.dispose()
+            raise
+        self._groups = self._find_groups()
+
+    def _find_walls(self, home: Path) -> None:
+        if has_walls(self._options.dies_by):
+            self._launcher = Launcher()
+            self._found = self._try_walls(self._launcher, home)
+        else:
+            uids = range(confinement.FIRST_UID, confinement.FIRST_UID + confinement.GUEST_USERS)
+            self._found = walls.Found(Walls(), uids if os.geteuid() == 0 else range(0), ())
+            self._watchdog = Watchdog()
+        if os.geteuid() == 0 and not self._found.uids:
+            raise PermissionError("guests never run as root: start as an ordinary user, or with CAP_SETUID")
+        active = {layer.name for layer in self._found.layers if layer.is_active}
+        missing = self._options.must_have - active
         if missing:
-            reasons = "; ".join(f"{layer.name} is missing: {layer.needs}" for layer in missing)
-            raise PermissionError(f"the engine {self._runtime.name} does not start here, because {reasons}")
+            reasons = [f"{layer.name} ({layer.needs})" for layer in self._found.layers if layer.name in missing]
+            raise PermissionError(
+                f"the engine {self._runtime.name} does not start without {', '.join(reasons or sorted(missing))}"
+            )
+
+    def _try_walls(self, launcher: Launcher, home: Path) -> walls.Found:
+        has_network = self._options.reach != ()
+        grants = walls.grants_for(self._binary, home, has_network=has_network)
+        return walls.find(launcher, self._start(home, home / "guests"), grants, has_network=has_network)
+
+    def _start(self, home: Path, writable: Path, doors: tuple[str, ...] = ()) -> Start:
+        return Start(self._command, self._runtime.environment(cache=str(writable)), home, writable, doors)
+
+    def layers(self) -> tuple[Layer, ...]:
+        """Return the layers that a prepared engine has."""
+        return self._found.layers
 
     def spawn(self) -> Guest:
         """Start one guest. From the event loop's thread only."""
         assert self._home is not None, "prepare comes first"
-        assert self._confinement is not None
         self._spawned += 1
-        uid = self._next_uid(self._confinement.uids)
-        cache = Cache(self._home / "guests" / str(self._spawned), uid)
+        uid = self._next_uid(self._found.uids)
+        cache = Cache(self._home.path / "guests" / str(self._spawned), uid)
         group = self._new_group()
         belongings = Belongings(cache, group, uid, self._busy_uids, self._busy_groups)
+        start = self._start(self._home.path, cache.path, group.doors if group else ())
         try:
-            return ProcessGuest(
-                Launch(
-                    self._confinement.wrap(self._command, uid=uid, doors=group.doors if group else ()),
-                    self._runtime.environment(cache=str(cache.path)),
-                    self._home,
-                    self._confinement.depth,
-                ),
-                watchdog=self._watchdog,
-                scratch=belongings,
-                group=group,
-            )
+            if self._watchdog is not None:
+                launch = Launch(start.argv, start.env, start.folder, uid=uid)
+                return ProcessGuest(launch, watchdog=self._watchdog, scratch=belongings, group=group)
+            started = self._living_launcher().start(self._walls_for(cache.path, uid), start)
+            return ProcessGuest(started, scratch=belongings, group=group)
         except BaseException:
             belongings.remove()
             raise
+
+    def _walls_for(self, cache: Path, uid: int | None) -> Walls:
+        found = self._found.walls
+        if found.grants is None:
+            return replace(found, uid=uid)
+        return replace(found, uid=uid, grants=(*found.grants, landlock.writable(str(cache))))
+
+    def _living_launcher(self) -> Launcher:
+        """The launcher; another one where the last was killed."""
+        if self._launcher is None or not self._launcher.is_alive:
+            if self._launcher is not None:
+                self._launcher.close()
+            self._launcher = Launcher()
+        return self._launcher
 
     def _next_uid(self, uids: range) -> int | None:
         """Return a user that no living guest has, in turn; a shared one where all are taken."""
@@ -154,73 +181,35 @@ class SoftEngine:
             if not self._busy_groups:
                 break
             time.sleep(0.02)
+        launcher, self._launcher = self._launcher, None
+        if launcher is not None:
+            launcher.close()
         watchdog, self._watchdog = self._watchdog, None
         if watchdog is not None:
             watchdog.close()
         home, self._home = self._home, None
         if home is not None:
-            os.close(self._lock)
-            shutil.rmtree(home, ignore_errors=True)
+            home.remove()
 
 
-@dataclass(frozen=True, slots=True)
-class Belongings:
-    """What lies outside a guest's process and goes with it."""
-
-    cache: Cache
-    group: cgroup.Group | None
-    uid: int | None
-    busy_uids: set[int]
-    busy: list[cgroup.Group]
-    """Groups whose last process was still on its way out when they were to be removed."""
-
-    def close(self) -> None:
-        """Let the guest write nothing more."""
-        self.cache.close()
-
-    def remove(self) -> None:
-        """Remove everything."""
-        self.cache.remove()
-        if self.uid is not None:
-            self.busy_uids.discard(self.uid)
-        if self.group is not None and not self.group.remove():
-            self.busy.append(self.group)
+def has_walls(dies_by: DeathWatch = "signal") -> bool:
+    """True where guests stand behind walls of the kernel."""
+    return sys.platform == "linux" and dies_by == "signal"
 
 
-class Cache:
-    """The DENO_DIR of one guest: closed but for the place of transpiled code, where a failed write costs 150 ms.
-
-    It is made for one guest, closed once the script is loaded, and removed with the guest: nothing persists.
-    """
-
-    def __init__(self, path: Path, owner: int | None) -> None:
-        """Make the folder; `owner` is the uid that the guest will have, None for this process's own."""
-        self.path = path
-        self._open = path / "gen" / "data"
-        self._owner = owner
-        self._open.mkdir(parents=True)
-        if owner is not None:
-            os.chown(self._open, owner, owner)
-        (path / "gen").chmod(0o555)
-        path.chmod(0o555)
-
-    def close(self) -> None:
-        """Let the guest write nothing more."""
-        with contextlib.suppress(OSError):
-            if self._owner is not None:
-                os.chown(self._open, 0, 0)
-            self._open.chmod(0o555)
-
-    def remove(self) -> None:
-        """Remove the folder and what is in it."""
-        for folder in (self.path, self.path / "gen", self._open):
-            with contextlib.suppress(OSError):
-                folder.chmod(0o755)
-        shutil.rmtree(self.path, ignore_errors=True)
-
-
-def layers_of_processes(permissions: str, reach: Reach) -> tuple[Layer, ...]:
+def layers_of_processes(engine: SoftEngine, permissions: str) -> tuple[Layer, ...]:
     """Return which layers a guest has on this machine; `permissions` tells the runtime's own. Blocks for some time."""
+    if has_walls():
+        try:
+            engine.prepare()
+            found = engine.layers()
+        except OSError as error:
+            found = (Layer("start", False, "guests do not start here", str(error)),)
+        finally:
+            engine.dispose()
+    else:
+        needs = "Linux: elsewhere a runtime's own permissions stand alone"
+        found = (Layer("namespaces", False, "none on this system", needs),)
     groups = cgroup.find()
     is_active = groups is not None and groups.is_v2
     memory = Layer(
@@ -229,37 +218,4 @@ def layers_of_processes(permissions: str, reach: Reach) -> tuple[Layer, ...]:
         "memory is bounded by the kernel" if is_active else "memory is bounded by watching it and by resource limits",
         "" if is_active else "delegate a control group (version 2) with the memory controller to the server",
     )
-    return (Layer("permissions", True, permissions), *confinement.probe(own_network=reach == ()).layers, memory)
-
-
-def _locked(home: Path) -> int:
-    """Lock `home` for as long as this process lives; return the descriptor that holds the lock."""
-    descriptor = os.open(home, os.O_RDONLY | os.O_CLOEXEC)
-    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    return descriptor
-
-
-def _sweep(parent: Path) -> None:
-    """Remove the homes of servers that were killed: this user's, older than a minute, and locked by nobody."""
-    for home in parent.glob(f"{HOME_PREFIX}*"):
-        with contextlib.suppress(OSError):
-            found = home.lstat()
-            if found.st_uid != os.geteuid() or time.time() - found.st_mtime < SWEEP_AGE_S or home.is_symlink():
-                continue
-            os.close(_locked(home))
-            for folder in home.glob("guests/**/"):
-                folder.chmod(0o755)
-            shutil.rmtree(home, ignore_errors=True)
-
-
-def _adopt(binary: Path, home: Path) -> Path:
-    """Bring `binary` to where every user can run it."""
-    target = home / binary.name
-    with contextlib.suppress(OSError):
-        os.link(binary.resolve(), target)
-        if confinement.is_reachable(target):
-            return target
-        target.unlink()
-    shutil.copyfile(binary, target)
-    target.chmod(0o555)
-    return target
+    return (Layer("permissions", True, permissions), *found, memory)

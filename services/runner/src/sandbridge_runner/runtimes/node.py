@@ -58,6 +58,7 @@ class Node:
         return {
             "HOME": "/nonexistent",
             "NODE_NO_WARNINGS": "1",
+            "OPENSSL_CONF": "/dev/null",
             "NO_COLOR": "1",
             "TZ": "UTC",
             "LANG": "en_US.UTF-8",
