@@ -6,7 +6,7 @@ BIN := .venv/bin
 MEMBERS := protos services/kit services/openapi services/docsearch services/runner services/orchestrator services/local
 PYTEST_ARGS ?=
 
-.PHONY: gvisor-tools help setup demo test ci lint fmt types contracts generated protos docs lock wheels bench bench-search roundtrip conformance test-engines soak-engines bench-engines clean
+.PHONY: gvisor-tools help setup demo demo-services test ci lint fmt types contracts generated protos docs lock wheels bench bench-search roundtrip conformance test-engines soak-engines bench-engines clean
 
 help: ## list the verbs
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -17,6 +17,9 @@ setup: ## create .venv and install everything, npm tools included (PYTHON=… ch
 
 demo: setup ## start the orders API, serve it, and let a real MCP client work with it
 	@$(BIN)/python examples/orders/demo.py
+
+demo-services: setup ## the demo over three processes with mutual TLS; strangers are refused
+	@$(BIN)/python examples/orders/demo_services.py
 
 ##@ check
 test: setup ## run all tests (PYTEST_ARGS="-k word" for some)

@@ -51,13 +51,9 @@ def text_of(result: Any) -> str:
     return "\n".join(block.text for block in result.content if block.type == "text")
 
 
-async def walk(api: OrdersApi, audit: Path) -> bool:
-    """Connect a client over stdio, search, execute; True where the script did what it should."""
-    command = str(Path(sys.executable).parent / "sandbridge")
-    arguments = ["serve", "--openapi", str(api.document), "--base-url", api.url, "--audit-file", str(audit)]
-    print("$ SANDBRIDGE_API_KEY=… sandbridge " + " ".join(arguments[:4]) + " …")
-    server = StdioServerParameters(command=command, args=arguments, env={"SANDBRIDGE_API_KEY": api.key})
-    async with Client(server, mode="auto") as client:
+async def walk(connection: Client, audit: Path) -> bool:
+    """Connect as an MCP client does, search, execute; True where the script did what it should."""
+    async with connection as client:
         names = [tool.name for tool in (await client.list_tools()).tools]
         print(f"connected, protocol {client.protocol_version}, tools: {', '.join(names)}")
 
@@ -82,6 +78,21 @@ async def walk(api: OrdersApi, audit: Path) -> bool:
         return bool(ran.structured_content["result"]["created"]["status"] == 201)
 
 
+def over_stdio(api: OrdersApi, audit: Path) -> Client:
+    """Return a client that starts `sandbridge serve` for itself."""
+    command = str(Path(sys.executable).parent / "sandbridge")
+    arguments = ["serve", "--openapi", str(api.document), "--base-url", api.url, "--audit-file", str(audit)]
+    print("$ SANDBRIDGE_API_KEY=… sandbridge " + " ".join(arguments[:4]) + " …")
+    server = StdioServerParameters(command=command, args=arguments, env={"SANDBRIDGE_API_KEY": api.key})
+    return Client(server, mode="auto")
+
+
+def left_running(before: set[int]) -> list[int]:
+    """Return the processes below this one that were not there before."""
+    children = psutil.Process(os.getpid()).children(recursive=True)
+    return [child.pid for child in children if child.pid not in before]
+
+
 def main() -> int:
     """Return 0 where everything worked and nothing is left running."""
     before = {process.pid for process in psutil.process_iter()}
@@ -89,10 +100,11 @@ def main() -> int:
         step("the orders API, a small real HTTP service")
         print(f"{api.url} (process {api.pid})")
         step("Sandbridge serves it over stdio")
-        worked = asyncio.run(walk(api, Path(folder) / "audit.jsonl"))
-    left = [child for child in psutil.Process(os.getpid()).children(recursive=True) if child.pid not in before]
+        audit = Path(folder) / "audit.jsonl"
+        worked = asyncio.run(walk(over_stdio(api, audit), audit))
+    left = left_running(before)
     step("done" if worked and not left else "failed")
-    print("nothing is left running" if not left else f"left running: {[child.pid for child in left]}")
+    print("nothing is left running" if not left else f"left running: {left}")
     return 0 if worked and not left else 1
 
 

@@ -18,10 +18,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
 from sandbridge_kit.certificates import Peer, Service, Signed, issue, new_authority
 
 START_SECONDS = 40
 STOP_SECONDS = 15
+CALL_SECONDS = 5
 _LIFETIME = timedelta(days=1)
 
 
@@ -40,10 +44,21 @@ class Certificates:
         """
         peer = Peer(service, deployment or self.deployment)
         folder = self.folder / peer.name
-        issue(self._authority, peer, now=datetime.now(UTC), lifetime=_LIFETIME).write(
-            folder, self._authority.certificate
-        )
+        issue(self._authority, peer, now=datetime.now(UTC), lifetime=_LIFETIME).write(folder, self.authorities)
+        (folder / "trusted.crt").write_bytes(self.authorities)
         return folder
+
+    def stranger(self) -> Path:
+        """Write an orchestrator's certificate of another authority, beside the right authority to trust."""
+        foreign = Certificates(self.folder / "foreign", self.deployment)
+        folder = foreign.issue(Service.ORCHESTRATOR)
+        (folder / "trusted.crt").write_bytes(self.authorities)
+        return folder
+
+    @property
+    def authorities(self) -> bytes:
+        """The certificate that this deployment's services trust."""
+        return self._authority.certificate
 
 
 @dataclass
@@ -173,6 +188,24 @@ class Services:
 def address_of(process: Process) -> str:
     """Return where the services of the deployment reach it."""
     return f"127.0.0.1:{process.facts.get('control_port') or process.facts['port']}"
+
+
+async def knock(process: Process, folder: Path, deployment: str) -> str:
+    """Ask a service for its health with the certificate and key in `folder`; returns the gRPC status of the answer.
+
+    Whatever the certificate says, the caller trusts the service: so a refusal is the service's own.
+    """
+    peer = Peer(Service(process.name.partition("-")[0]), deployment)
+    certificate, key = (folder / "tls.crt").read_bytes(), (folder / "tls.key").read_bytes()
+    credentials = grpc.ssl_channel_credentials((folder / "trusted.crt").read_bytes(), key, certificate)
+    options = (("grpc.ssl_target_name_override", peer.name),)
+    async with grpc.aio.secure_channel(address_of(process), credentials, options) as channel:
+        try:
+            health = health_pb2_grpc.HealthStub(channel)
+            await health.Check(health_pb2.HealthCheckRequest(), timeout=CALL_SECONDS)
+        except grpc.aio.AioRpcError as error:
+            return str(error.code().name)
+        return "OK"
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from demo_processes import Certificates, Process, Services, address_of, services
+from demo_processes import Process, Services, address_of, knock, services
 from held_api import DOCUMENT, HeldApi, held_api
 from mcp.client.client import Client
 from sandbridge_command import COMMAND, clean_environment
@@ -25,11 +25,8 @@ from served_sandbridge import gone, guests_of
 from orders_service.process import OrdersApi, running
 from sandbridge_kit.certificates import Service
 from sandbridge_kit.errors import SandbridgeError
-from sandbridge_kit.ports.docs import SearchRequest
-from sandbridge_kit.ports.runner import Start
 from sandbridge_kit.rpc import TlsFiles, TlsSource
 from sandbridge_orchestrator.adapters.control_client import ControlClient
-from sandbridge_orchestrator.adapters.docs_client import DocsClient
 from sandbridge_orchestrator.adapters.runner_client import RunnerClient
 from sandbridge_orchestrator.core.switches import SwitchState
 
@@ -361,41 +358,34 @@ async def test_two_full_runners_make_a_run_wait_its_turn_and_then_say_to_come_ba
     assert (after, waited) == ([200, 200], [0, 1, 2, 3])
 
 
-def refused(call: Callable[[], Any]) -> bool:
-    try:
-        asyncio.run(asyncio.wait_for(call(), 20))
-    except SandbridgeError:
-        return True
-    return False
-
-
-@pytest.mark.parametrize("holder", ["foreign authority", "another deployment", "wrong service"])
-def test_nobody_else_can_call_any_service(
-    deployed: Deployed, runner: Process, orchestrator: Process, tmp_path: Path, holder: str
+@pytest.mark.parametrize(
+    ("holder", "status"),
+    [
+        ("right", "OK"),
+        ("foreign authority", "UNAVAILABLE"),
+        ("another deployment", "PERMISSION_DENIED"),
+    ],
+)
+async def test_strangers_are_refused_by_every_service(
+    deployed: Deployed, runner: Process, orchestrator: Process, holder: str, status: str
 ) -> None:
-    def tls(right: Service) -> TlsSource:
-        made = deployed.services.certificates
-        if holder == "foreign authority":
-            return TlsSource(TlsFiles.in_folder(Certificates(tmp_path, made.deployment).issue(right)))
-        if holder == "wrong service":
-            wrong = Service.RUNNER if right is Service.ORCHESTRATOR else Service.ORCHESTRATOR
-            return deployed.tls(wrong)
-        return deployed.tls(right, "other")
+    made = deployed.services.certificates
+    folder = {
+        "right": made.issue,
+        "foreign authority": lambda _: made.stranger(),
+        "another deployment": lambda service: made.issue(service, "another"),
+    }[holder](Service.ORCHESTRATOR)
 
-    async def switches() -> None:
-        async with ControlClient(address_of(orchestrator), tls(Service.CONTROL)) as control:
-            await control.switches()
+    answers = [await knock(process, folder, made.deployment) for process in (runner, deployed.docs, orchestrator)]
 
-    async def runs() -> None:
-        start = Start("r", "return 1", 0, bytes(32), ())
-        async with RunnerClient(address_of(runner), tls(Service.ORCHESTRATOR)) as way, way.open(start):
-            pass
+    assert answers == [status] * 3
 
-    async def searches() -> None:
-        async with DocsClient(address_of(deployed.docs), tls(Service.ORCHESTRATOR)) as docs:
-            await docs.search(SearchRequest("orders"))
 
-    assert [refused(call) for call in (switches, runs, searches)] == [True, True, True]
+@pytest.mark.parametrize("service", [Service.ORCHESTRATOR, Service.RUNNER, Service.DOCSEARCH])
+async def test_only_a_control_certificate_steers(deployed: Deployed, orchestrator: Process, service: Service) -> None:
+    async with ControlClient(address_of(orchestrator), deployed.tls(service)) as control:
+        with pytest.raises(SandbridgeError, match="No orchestrator of this deployment answers"):
+            await control.set_switches(SwitchState(execute=False, revision=1_000))
 
 
 def test_control_is_not_reachable_where_clients_connect(orchestrator: Process) -> None:
