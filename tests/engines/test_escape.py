@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
-import psutil
 import pytest
 from guests import NOW_MS, Execute, a_start, run_on
 
@@ -33,7 +30,7 @@ CLIMBS = {
     " return names.filter((n) => { try { return [...new F(`yield typeof ${n} !== 'undefined'`)()][0] } catch {} })",
     "indirect eval": "return grasp((text) => (0, eval)(`(function () { ${text} })`))",
     "constructor of a host function": "return [...new Set(['fetch', 'setTimeout', 'console.log',"
-    " 'api.a', 'file', 'ask',"
+    " 'file', 'ask',"
     " 'results.get', 'structuredClone', 'URL', 'TextEncoder', 'crypto.randomUUID', 'paginate', 'queueMicrotask']"
     " .flatMap((path) => grasp(eval(path).constructor.constructor ?? eval(path).constructor)))]",
     "constructor of what a host function returns": "const made = [fetch('/x'), api.a(), new URL('http://a'),"
@@ -103,15 +100,12 @@ OPENINGS = {
 
 @pytest.mark.parametrize("opening", OPENINGS)
 async def test_s11_no_binding_of_the_runtime_opens_the_host(execute: Execute, opening: str) -> None:
-    children = {child.pid for child in psutil.Process(os.getpid()).children()}
     direct = await execute(f"return String({OPENINGS[opening]})")
     by_function = await execute(
         f"return String(await new ((async () => 0).constructor)({'return ' + OPENINGS[opening]!r})())"
     )
 
-    failed = [hasattr(ran.finished.outcome, "failure") for ran in (direct, by_function)]
-    new = {child.pid for child in psutil.Process(os.getpid()).children() if child.name() in ("sh", "id")} - children
-    assert (failed, new) == ([True, True], set())
+    assert [hasattr(ran.finished.outcome, "failure") for ran in (direct, by_function)] == [True, True]
 
 
 TIMING = """

@@ -77,7 +77,9 @@ FLOODS: dict[str, Bomb] = {
         Code.MEMORY_EXCEEDED,
     ),
     "console": _ends("for (;;) console.log('x'.repeat(1e6))", Code.TIMED_OUT),
-    "calls that nobody answers": _ends("for (;;) api.a().catch(() => 0)", Code.CALL_LIMIT, Code.MEMORY_EXCEEDED),
+    "calls that nobody answers": _ends(
+        "for (;;) api.a().catch(() => 0)", Code.CALL_LIMIT, Code.MEMORY_EXCEEDED, Code.TIMED_OUT
+    ),
 }
 
 CROWDS: dict[str, str] = {

@@ -128,12 +128,11 @@ say({t: 'ready', build: 'unchained'});
 const [, code] = frame();
 const tried = (action) => { try { return {did: action() ?? null} } catch (error) { return {failed: String(error)} } };
 const run = new (Object.getPrototypeOf(async () => {}).constructor)('native', 'tried', 'say', code);
-try {
-  say({t: 'finished', ok: true}, JSON.stringify((await run(native, tried, say)) ?? null));
-} catch (error) {
-  say({t: 'finished', ok: false, error: {code: 'script_error', message: String(error && error.stack || error)}});
-}
-for (;;) await new Promise((resolve) => setTimeout(resolve, 1e6));
+run(native, tried, say).then(
+  (value) => say({t: 'finished', ok: true}, JSON.stringify(value ?? null)),
+  (error) => say({t: 'finished', ok: false, error: {code: 'script_error', message: String(error?.stack ?? error)}}),
+);
+setInterval(() => 0, 1e6);
 """
 _GUESTS: Mapping[RuntimeName, str] = {"deno": _DENO + _REST, "node": _NODE + _REST}
 
