@@ -41,6 +41,7 @@ MAX_TASKS = 256
 OOM_SCORE = 800
 """Where the whole host runs out of memory, sandboxes die before servers do (proc(5), oom_score_adj)."""
 TRIAL_TIMEOUT_S = 20
+TRIAL_KILL_S = 1.5
 DISPOSE_TIMEOUT_S = 3.0
 TOOLS = ("setpriv", "prlimit")
 JOIN = (
@@ -227,7 +228,7 @@ class GvisorEngine:
         return group
 
     def _try(self) -> str | None:
-        """Run one sandbox until its guest is ready; return what went wrong."""
+        """Run one sandbox until its guest is ready, and kill it; return what went wrong."""
         guest = self._spawn()
         try:
             failure = _first_word(guest)
@@ -236,9 +237,10 @@ class GvisorEngine:
                 failure = None if guest.resident_bytes() else "the memory of a sandbox cannot be read"
         finally:
             guest.kill()
-            guest.wait(DISPOSE_TIMEOUT_S)
+            guest.wait(TRIAL_KILL_S)
+            is_gone = guest.is_gone()
             guest.release()
-        return failure
+        return failure if is_gone else "a sandbox cannot be killed, which needs CAP_KILL where the server is root"
 
     def dispose(self) -> None:
         """Kill what is left, wait for it, and remove the engine's folder and its control groups."""

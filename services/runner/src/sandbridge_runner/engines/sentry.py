@@ -7,7 +7,6 @@ file holds the guest's memory and all that lies in /tmp.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import re
 import resource
@@ -20,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from sandbridge_runner.engines.acting_as import acting_as
 from sandbridge_runner.engines.base import Ending
 from sandbridge_runner.engines.cgroup import Group
 
@@ -28,7 +28,6 @@ BLOCK_BYTES = 512
 """The unit of st_blocks, whatever the file system (stat(2))."""
 _ANON = re.compile(r"^RssAnon:\s+(\d+) kB$", re.MULTILINE)
 _PROC_BYTES = 16 * 1024
-_libc = ctypes.CDLL(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,29 +182,21 @@ def children(pid: int) -> Iterator[int]:
 
 def _open_memory(sentry: int, uid: int | None) -> int:
     """Return a descriptor of the sandbox's memory file that reads nothing and tells its size; -1 without one."""
-    with _as_user(uid):
-        for name in _listed(f"/proc/{sentry}/fd"):
-            path = f"/proc/{sentry}/fd/{name}"
-            with contextlib.suppress(OSError):
-                if str(Path(path).readlink()).startswith(MEMORY_FILE):
-                    return os.open(path, os.O_PATH | os.O_CLOEXEC)
+    found = _find_memory(sentry)
+    if found < 0 and uid is not None:
+        # What a process has open is shown to whoever owns its user namespace, and to a capability that no pod has.
+        with acting_as(uid):
+            found = _find_memory(sentry)
+    return found
+
+
+def _find_memory(sentry: int) -> int:
+    for name in _listed(f"/proc/{sentry}/fd"):
+        path = f"/proc/{sentry}/fd/{name}"
+        with contextlib.suppress(OSError):
+            if str(Path(path).readlink()).startswith(MEMORY_FILE):
+                return os.open(path, os.O_PATH | os.O_CLOEXEC)
     return -1
-
-
-@contextlib.contextmanager
-def _as_user(uid: int | None) -> Iterator[None]:
-    # What another user's process has open is shown to that user, and to a capability that a pod does not have. The
-    # two calls change this thread alone (setfsuid(2)); going back is always allowed.
-    if uid is None:
-        yield
-        return
-    _libc.setfsgid(uid)
-    _libc.setfsuid(uid)
-    try:
-        yield
-    finally:
-        _libc.setfsuid(os.geteuid())
-        _libc.setfsgid(os.getegid())
 
 
 def _lives(pid: int) -> bool:

@@ -1,0 +1,62 @@
+"""The engine gvisor inside a runner's pod: what it needs there, and that nothing gets out of hand."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pods
+import pytest
+from pods import Context, Ended
+
+from sandbridge_runner.core.pod import CAPABILITIES
+
+HERE = Path(__file__).parent
+pytestmark = [
+    pytest.mark.skipif(pods.trouble() is not None, reason=pods.trouble() or ""),
+    pytest.mark.timeout(90),
+]
+Run = Callable[..., Ended]
+
+
+@pytest.fixture
+def run_inside() -> Iterator[Run]:
+    """Runs a program of this folder in a fresh pod."""
+    # Not pytest's own folder, which the pod's users cannot pass through.
+    with tempfile.TemporaryDirectory(prefix="pod-") as folder:
+        Path(folder).chmod(0o755)
+
+        def run(script: str, *arguments: str, context: Context | None = None) -> Ended:
+            return pods.run(Path(folder), (sys.executable, str(HERE / script), *arguments), context)
+
+        yield run
+
+
+GOOD: dict[str, Any] = {
+    "result": 42,
+    "ends": ["timed_out", "memory_exceeded"],
+    "groups": False,
+    "left": [],
+    "sandboxes": 0,
+}
+
+
+@pytest.mark.parametrize("runtime", ["deno", "node"])
+def test_scripts_run_and_are_stopped_in_a_pod_with_exactly_these_rights(run_inside: Run, runtime: str) -> None:
+    assert run_inside("inside_facts.py", runtime).facts == GOOD
+
+
+def test_an_ordinary_user_of_the_pod_needs_no_capability_at_all(run_inside: Run) -> None:
+    assert run_inside("inside_facts.py", context=Context(capabilities=(), user=1000)).facts == GOOD
+
+
+@pytest.mark.parametrize("missing", CAPABILITIES)
+def test_without_any_one_of_the_capabilities_no_sandbox_starts(run_inside: Run, missing: str) -> None:
+    rest = tuple(name for name in CAPABILITIES if name != missing)
+
+    ended = run_inside("inside_facts.py", context=Context(capabilities=rest))
+
+    assert (ended.code, "gVisor starts no sandbox here" in ended.errors) == (1, True), ended.errors[-2000:]
