@@ -1,4 +1,4 @@
-"""`python -m sandbridge_orchestrator`: one replica, set by `SANDBRIDGE_*` variables (docs/guide/services.md)."""
+"""`python -m sandbridge_orchestrator`: one replica, set by `SANDBRIDGE_*` variables (docs/reference/services.md)."""
 
 from __future__ import annotations
 

@@ -37,11 +37,15 @@ class OrchestratorSettings(ServiceSettings):
     """One replica. `address` is the control port; `host` and `port` are where MCP clients connect."""
 
     address: str = "127.0.0.1:7400"
+    """The control port, `host:port`; port 0 takes a free one."""
     config: Path
     """The config file: the `spec` of an McpDeployment."""
     mode: Literal["local", "hosted"] = "local"
+    """How callers are kept apart; hosted is refused until there is sign-in."""
     host: str = "127.0.0.1"
+    """Address that MCP clients connect to."""
     port: Annotated[int, Field(ge=0, le=65_535)] = 8080
+    """Its port; 0 takes a free one."""
     acknowledge_single_tenant: bool = False
     """Serve without sign-in, on loopback: whoever reaches the port acts with the API keys."""
     docs: Annotated[str, AfterValidator(_address)] = "127.0.0.1:7401"
@@ -49,16 +53,17 @@ class OrchestratorSettings(ServiceSettings):
     runners: Annotated[str, AfterValidator(_runners)] = "127.0.0.1:7402"
     """Where the runners are: `host:port,host:port`, or `dns:host:port` for every address that the name has."""
     discover_s: Annotated[float, Field(ge=0.1, le=3600)] = 5.0
-    """How often the name is looked up."""
+    """How often, in seconds, the name is looked up."""
     most_runs: Annotated[int, Field(ge=1, le=10_000)] = 256
     """Runs at once in this process, those that wait for a sandbox included."""
     switch_file: Path | None = None
     """A mounted file with the state of the switches."""
     switch_poll_s: Annotated[float, Field(ge=0.05, le=3600)] = 2.0
+    """How often, in seconds, that file is looked at."""
     when_switched_off: Literal["finish", "cancel"] = "finish"
     """What becomes of runs under way when execute is switched off."""
     audit_file: str | None = None
-    """None is standard error."""
+    """Where audit records are appended; standard error where it is not named."""
     api_keys_dir: Path | None = None
     """Directory with one key file for each API, such as a mounted Secret."""
 
