@@ -103,6 +103,39 @@ async def test_a_runners_death_loses_its_runs_at_once_and_leaves_no_sandbox(runn
     assert (took < 5, len(below) > 0, await all_gone(below)) == (True, True, [])
 
 
+@linux_only
+async def test_a_peer_that_is_there_and_says_nothing_is_given_up(
+    deployment: Deployment, runner_dir: Path, tls: TlsSource
+) -> None:
+    """A frozen process keeps its connections open; only unanswered pings, within 15 s, show that it is gone."""
+    folder = deployment.files(Service.ORCHESTRATOR, folder="client").key.parent
+    async with (
+        service("sandbridge_runner", TLS_DIR=runner_dir, SPARES=0) as living,
+        service("sandbridge_runner", TLS_DIR=runner_dir) as frozen,
+        RunnerClient(await frozen.address(), tls) as client,
+    ):
+        address = await living.address()
+        idle = set(living.children())
+        other = await asyncio.create_subprocess_exec(
+            sys.executable, str(CLIENT), address, str(folder), stdout=asyncio.subprocess.PIPE
+        )
+        assert other.stdout is not None
+        await asyncio.wait_for(other.stdout.readline(), 20)
+        guests = [pid for pid in living.children() if pid not in idle]
+        ran = asyncio.ensure_future(run_on(client, a_start(ENDLESS, wall_clock_ms=60_000)))
+        while client.status().running == 0:
+            await asyncio.sleep(0.02)
+        for process in (other, frozen.process):
+            process.send_signal(signal.SIGSTOP)
+        # The guest first: it ends by its own clock after 30 s.
+        left = await all_gone(guests, within=22)
+        failure = (await asyncio.wait_for(ran, 10)).failure
+        other.kill()
+        await other.wait()
+
+    assert (len(guests) > 0, left, failure.code) == (True, [], Code.SANDBOX_LOST)
+
+
 async def test_a_stopping_runner_takes_no_run_and_finishes_those_it_has(runner_dir: Path, tls: TlsSource) -> None:
     async with service("sandbridge_runner", TLS_DIR=runner_dir) as runner:
         address = await runner.address()

@@ -16,6 +16,8 @@ _COMMON: Options = (
     # A peer that is gone without a word is noticed within 15 s.
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 5_000),
+    # The answer to a ping has a limit of its own, a minute where it is not set, and the longer one holds.
+    ("grpc.http2.ping_timeout_ms", 5_000),
     ("grpc.keepalive_permit_without_calls", 1),
 )
 
