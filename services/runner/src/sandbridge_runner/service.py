@@ -272,6 +272,8 @@ class PooledRun:
             return
         if self._watched.is_exceeded:
             self.end(verdict.memory_exceeded(self._limits.memory_bytes))
+        elif ending.is_lost:
+            self.end(verdict.of_lost_boundary())
         else:
             self.end(verdict.of_silent_end(ending.code, out_of_memory=ending.out_of_memory, errors=errors))
 

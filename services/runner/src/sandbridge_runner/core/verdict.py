@@ -26,6 +26,11 @@ def of_silent_end(code: int, *, out_of_memory: bool, errors: str) -> Failure:
     return Failure(Code.GUEST_EXITED, "the sandbox ended before the script had returned a value")
 
 
+def of_lost_boundary() -> Failure:
+    """Return the failure of a guest around which the sandbox itself broke down."""
+    return Failure(Code.SANDBOX_LOST, "the sandbox broke down around the script, as too many processes make it do")
+
+
 def memory_exceeded(limit: int | None = None) -> Failure:
     """Return the failure for too much memory; `limit` in bytes."""
     bound = "" if limit is None else f" of {limit // (1024 * 1024)} MiB"

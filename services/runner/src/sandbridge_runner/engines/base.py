@@ -22,6 +22,8 @@ class Ending:
 
     code: int
     out_of_memory: bool = False
+    is_lost: bool = False
+    """True where what stood around the guest broke down, not the guest itself: too many processes lead to that."""
 
 
 class Guest(Protocol):

@@ -24,6 +24,8 @@ from sandbridge_runner.engines.base import Ending
 from sandbridge_runner.engines.cgroup import Group
 
 MEMORY_FILE = "/memfd:runsc-memory"
+GAVE_UP = 2
+"""How a process ends whose Go runtime can go on no longer: the sentry without threads or memory. No guest ends so."""
 BLOCK_BYTES = 512
 """The unit of st_blocks, whatever the file system (stat(2))."""
 _ANON = re.compile(r"^RssAnon:\s+(\d+) kB$", re.MULTILINE)
@@ -145,7 +147,7 @@ class SentryGuest:
         if code is None:
             return None
         group = self._belongings.group
-        return Ending(code, group is not None and group.was_out_of_memory())
+        return Ending(code, group is not None and group.was_out_of_memory(), is_lost=code == GAVE_UP)
 
     def is_gone(self) -> bool:
         """True once the started process is reaped and the sentry has ended too."""
