@@ -3,6 +3,8 @@ const stdin = Deno.stdin;
 const stdout = Deno.stdout;
 /** Read into `bytes`, waiting for the first; how many were read, or null at the end of input. */
 const readInto = stdin.readSync.bind(stdin);
+/** The same without waiting. */
+const readLater = stdin.read.bind(stdin);
 const writeFrom = stdout.writeSync.bind(stdout);
 const exit = Deno.exit;
 const toBase64 = unbound(NativeUint8Array.prototype.toBase64);

@@ -3,7 +3,7 @@ const fs = require("node:fs");
 const vm = require("node:vm");
 const nodeModule = require("node:module");
 const host = globalThis.process;
-const { readSync, writeSync } = fs;
+const { read, readSync, writeSync } = fs;
 const exit = host.reallyExit.bind(host);
 const nodeBuffer = globalThis.Buffer;
 const bufferFrom = nodeBuffer.from;
@@ -25,6 +25,11 @@ const patiently = (move) => {
 };
 /** Read into `bytes`, waiting for the first; how many were read, or null at the end of input. */
 const readInto = (bytes) => patiently(() => readSync(0, bytes, 0, bytes.length, null)) || null;
+/** The same without waiting. */
+const readLater = (bytes) =>
+  new NativePromise((resolve, reject) => {
+    read(0, bytes, 0, bytes.length, null, (error, count) => error ? reject(error) : resolve(count || null));
+  });
 const writeFrom = (bytes) => patiently(() => writeSync(1, bytes, 0, bytes.length));
 
 const nextTurn = setImmediate;

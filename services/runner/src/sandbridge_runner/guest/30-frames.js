@@ -3,30 +3,37 @@ const MAX_HEAD = 256 * 1024;
 const MAX_CHUNK = 1024 * 1024;
 const EMPTY = new NativeUint8Array(0);
 
-const readFully = (length) => {
-  const bytes = new NativeUint8Array(length);
-  for (let filled = 0; filled < length;) {
+/** Fill `bytes` from `filled` on. */
+const fill = (bytes, filled) => {
+  while (filled < bytes.length) {
     const count = readInto(subarray(bytes, filled));
     if (count === null) exit(0);
     filled += count;
   }
   return bytes;
 };
+/** The first bytes of a frame, once some have come; the event loop turns meanwhile. */
+const begunFrame = async () => {
+  const sizes = new NativeUint8Array(8);
+  const filled = await readLater(sizes);
+  if (filled === null) exit(0);
+  return { sizes, filled };
+};
 
 const getUint32 = unbound(NativeDataView.prototype.getUint32);
 const setUint32 = unbound(NativeDataView.prototype.setUint32);
 
-const readOne = () => {
-  const sizes = readFully(8);
+const readOne = (begun) => {
+  const sizes = begun === undefined ? fill(new NativeUint8Array(8), 0) : fill(begun.sizes, begun.filled);
   const view = new NativeDataView(viewBuffer(sizes));
   const headLength = getUint32(view, 0);
-  const bytes = readFully(headLength + getUint32(view, 4));
+  const bytes = fill(new NativeUint8Array(headLength + getUint32(view, 4)), 0);
   return { head: parseJson(text(subarray(bytes, 0, headLength))), body: subarray(bytes, headLength) };
 };
 
 /** The next message, with the bodies of its frames joined. Blocks: nothing else can happen while the script waits. */
-const readFrame = () => {
-  const { head, body } = readOne();
+const readFrame = (begun = undefined) => {
+  const { head, body } = readOne(begun);
   if (head.more !== true) return { head, body };
   const chunks = [body];
   let size = body.length;

@@ -113,7 +113,7 @@ const pump = async () => {
   for (;;) {
     await turn();
     if (finished || outstanding === 0) break;
-    deliver(readFrame());
+    deliver(readFrame(IS_DIRECT ? await begunFrame() : undefined));
   }
   pumping = false;
   endTurns();

@@ -225,7 +225,9 @@ const virtualFetch = async function fetch(resource, options = {}) {
   const signal = options.signal;
   signal?.throwIfAborted();
   const { members, body } = fetchMembers(resource, options);
-  const answer = ask("fetch", members, body, site, responseOf);
+  const answer = isReachable(resource)
+    ? fetchDirectly(resource, options)
+    : ask("fetch", members, body, site, responseOf);
   if (!signal) return answer;
   return new NativePromise((resolve, reject) => {
     signal.addEventListener("abort", () => reject(signal.reason));

@@ -40,7 +40,7 @@ const finish = async (head, body) => {
   finished = true;
   writeFrame(headText, body);
   // The runner reads what the process has used, then kills it; the end of input comes where the runner is gone.
-  for (;;) readFrame();
+  while (!IS_DIRECT) readFrame();
 };
 const failWith = (code, message, place) =>
   finish(bare({ t: "finished", ok: false, error: bare({ code, message, ...place }) }));

@@ -56,7 +56,7 @@ class Deno:
 
     def files(self, *, reach: Reach = ()) -> Mapping[str, str]:
         """The guest, and the import map that closes the modules of Node."""
-        return {MODULE: module("deno", self.build), IMPORTS: import_map()}
+        return {MODULE: module("deno", self.build, reach), IMPORTS: import_map()}
 
     def command(
         self, *, binary: str, folder: str, imports_folder: str | None = None, reach: Reach = ()

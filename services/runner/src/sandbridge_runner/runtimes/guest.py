@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from importlib import resources
 
-from sandbridge_runner.runtimes.base import RuntimeName
+from sandbridge_runner.runtimes.base import Reach, RuntimeName
 
 
-def module(runtime: RuntimeName, build: str) -> str:
-    """Return the guest as one strict module that exports nothing.
+def module(runtime: RuntimeName, build: str, reach: Reach = ()) -> str:
+    """Return the guest as one strict module that exports nothing; its `fetch` goes directly to what `reach` names.
 
     Parts are joined in the order of their names. `NN-name.js` is for every runtime, `NN-name.deno.js` for one.
     """
     folder = resources.files("sandbridge_runner") / "guest"
     parts = sorted((part for part in folder.iterdir() if _is_for(runtime, part.name)), key=lambda part: part.name)
     texts = (part.read_text(encoding="utf-8") for part in parts)
-    return "\n".join(('"use strict";', f'const BUILD = "{build}";', *texts))
+    return "\n".join(('"use strict";', f'const BUILD = "{build}";', f"const REACH = {json.dumps(reach)};", *texts))
 
 
 def digest(runtime: RuntimeName) -> str:

@@ -44,7 +44,7 @@ class Node:
 
     def files(self, *, reach: Reach = ()) -> Mapping[str, str]:
         """The guest."""
-        return {SCRIPT: module("node", self.build)}
+        return {SCRIPT: module("node", self.build, reach)}
 
     def command(
         self, *, binary: str, folder: str, imports_folder: str | None = None, reach: Reach = ()
