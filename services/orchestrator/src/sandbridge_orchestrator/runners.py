@@ -292,7 +292,10 @@ def named(host: str, port: int) -> Discover:
     """Return a discovery by DNS: every address that the name has at the moment."""
 
     async def discover() -> frozenset[str]:
-        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        try:
+            found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except UnicodeError:
+            raise OSError(f"{host[:100]!r} is no host name") from None
         addresses = {str(entry[4][0]) for entry in found}
         return frozenset(f"[{one}]:{port}" if ":" in one else f"{one}:{port}" for one in addresses)
 

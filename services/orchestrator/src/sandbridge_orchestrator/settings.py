@@ -72,7 +72,7 @@ class OrchestratorSettings(ServiceSettings):
         """How runners are found."""
         if self.runners.startswith(_BY_NAME):
             host, _, port = self.runners.removeprefix(_BY_NAME).rpartition(":")
-            return named(host, int(port))
+            return named(host.strip("[]"), int(port))
         return listed(*(address.strip() for address in self.runners.split(",")))
 
 

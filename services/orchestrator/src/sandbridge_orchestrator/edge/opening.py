@@ -7,6 +7,7 @@ from collections.abc import Callable
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+_PATHS = ("/mcp", "/mcp/")
 _RETRY_AFTER_S = 1
 
 
@@ -19,7 +20,7 @@ class Opening:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        if scope["type"] == "http" and scope["path"].startswith("/mcp") and not self._is_open():
+        if scope["type"] == "http" and scope["path"] in _PATHS and not self._is_open():
             error = {"code": "starting", "message": "The catalogue is not here yet; try again in a moment."}
             refusal = JSONResponse({"error": error}, 503, {"retry-after": str(_RETRY_AFTER_S)})
             await refusal(scope, receive, send)
