@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 from matrices import case_of
-from not_applicable import NOT_APPLICABLE
 from subjects import Subject
 from usable import chosen
 
@@ -41,8 +40,10 @@ class Matrix:
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
         """A test that does not apply has a reason."""
         for item in items:
-            if item.nodeid in self._cases and any(name == "not_applicable" for name, _ in item.user_properties):
-                self._note(*self._cases[item.nodeid], "n/a")
+            for name, reason in item.user_properties:
+                if item.nodeid in self._cases and name == "not_applicable":
+                    self._note(*self._cases[item.nodeid], "n/a")
+                    self.notes.append(f"n/a: {self._cases[item.nodeid][1]}: {reason}")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep the worst of set-up, call and tear-down."""
@@ -75,8 +76,7 @@ def show(matrix: Matrix, subjects: Sequence[Subject]) -> None:
         outcomes = [cells[name] for cells in matrix.cells.values() if name in cells]
         counts = ", ".join(f"{outcomes.count(one)} {MARKS.get(one, one)}" for one in sorted(set(outcomes)))
         print(f"{name}: {counts}")
-    reasons = sorted({row.reason for row in NOT_APPLICABLE})
-    print(*(f"n/a: {reason}" for reason in reasons), *sorted(set(matrix.notes)), sep="\n")
+    print(*sorted(set(matrix.notes)), sep="\n")
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -117,6 +117,14 @@ async def test_e08_a_resolver_that_a_sandbox_makes_for_itself_asks_nobody(subjec
     assert (ran.result, seen, Path("/etc/hosts").read_bytes() == hosts) == ("not", [], True)
 
 
+async def test_e19_a_sandbox_has_no_network_device_to_leave_by(subject: Subject) -> None:
+    async with hostile(subject) as runner, runner.open(a_start("for (;;);", wall_clock_ms=5000)) as run:
+        devices = worlds.interfaces_of(pids_of(run)[-1])
+        routes = Path(f"/proc/{pids_of(run)[-1]}/net/route").read_text().splitlines()[1:]
+
+    assert (set(devices) <= {"lo"}, routes) == (True, [])
+
+
 async def test_s20_a_sandbox_can_signal_nobody(subject: Subject) -> None:
     victim = subprocess.Popen(["/bin/sleep", "60"])
     try:

@@ -114,9 +114,7 @@ async def test_f05_a_cancelled_run_ends_with_the_reason_given_and_its_sandbox_is
 
 @brief
 @pytest.mark.parametrize("position", ["outermost", "innermost"])
-async def test_f02_a_process_of_a_sandbox_that_is_killed_ends_its_run_alone(
-    runner: PoolRunner, subject: Subject, position: str
-) -> None:
+async def test_f02_a_process_of_a_sandbox_that_is_killed_ends_its_run_alone(runner: PoolRunner, position: str) -> None:
     async with runner.open(a_start("while(true){}")) as run, runner.open(a_start("return await api.wait()")) as other:
         tree = tree_of(run)
         victim = pids_of(run)[0] if position == "outermost" else _innermost(tree)
@@ -126,8 +124,6 @@ async def test_f02_a_process_of_a_sandbox_that_is_killed_ends_its_run_alone(
         await other.cancel(Failure(Code.CANCELLED, "enough"))
         still = Ran([event async for event in other.events()])
 
-    if position == "innermost" and not subject.is_hard and ran.failure.code is Code.GUEST_EXITED:
-        pytest.xfail("unshare of util-linux 2.38 ends with 1 where its child died of a signal")
     assert (ran.failure.code, gone, still.failure.code) == (Code.SANDBOX_LOST, True, Code.CANCELLED)
 
 
@@ -168,7 +164,7 @@ async def test_stopping_leaves_no_process_and_no_file(subject: Subject, tmp_path
 
     gone = await until(lambda: not any(map(alive, pids)), within=5)
     left = [path.name for path in tmp_path.iterdir()]
-    assert ((await running).failure.code, len(pids) >= 3, gone, left) == (Code.CANCELLED, True, True, [])
+    assert ((await running).failure.code, len(pids) >= 2, gone, left) == (Code.CANCELLED, True, True, [])
 
 
 async def test_s13_what_an_engine_writes_for_a_run_goes_with_the_run(subject: Subject, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 import pytest
-from not_applicable import NOT_APPLICABLE
+from not_applicable import NOT_APPLICABLE, active_layers
 from subjects import Subject
 
 
@@ -22,5 +22,6 @@ def case_of(item: pytest.Item) -> tuple[str, str] | None:
 
 def reason_of(case: str, subject: str) -> str | None:
     """Return why a case does not apply to a subject; None where it does."""
-    rows = (row for row in NOT_APPLICABLE if fnmatchcase(subject, row.subjects) and fnmatchcase(case, row.cases))
-    return next((row.reason for row in rows), None)
+    engine = subject.partition("-")[0]
+    rows = (r for r in NOT_APPLICABLE if engine in r.engines and any(fnmatchcase(case, glob) for glob in r.cases))
+    return next((row.reason for row in rows if row.layer not in active_layers(engine)), None)
