@@ -60,3 +60,35 @@ def test_without_any_one_of_the_capabilities_no_sandbox_starts(run_inside: Run, 
     ended = run_inside("inside_facts.py", context=Context(capabilities=rest))
 
     assert (ended.code, "gVisor starts no sandbox here" in ended.errors) == (1, True), ended.errors[-2000:]
+
+
+def test_balloons_and_a_fork_bomb_beside_good_runs_disturb_nobody(run_inside: Run) -> None:
+    facts = run_inside("inside_attack.py").facts
+
+    peak = facts.pop("peak")
+    bomb = facts["fork bomb"].pop("ends")
+    assert facts == {
+        "balloons": {"ends": ["memory_exceeded"] * 4, "wrong": []},
+        "fork bomb": {"wrong": []},
+        "after": 1,
+    }
+    assert bomb[0] in ("process_limit", "sandbox_lost", "memory_exceeded", "timed_out")
+    assert peak < pods.MEMORY_BYTES
+
+
+@pytest.mark.parametrize(
+    ("context", "reason"),
+    [
+        (Context(has_user_namespace=False), "root of the node is mapped into this pod"),
+        (Context(no_new_privileges=False), "no_new_privs is off"),
+        (Context(has_seccomp=False), "no seccomp filter is set"),
+        (
+            Context(capabilities=(*CAPABILITIES, "CAP_SYS_ADMIN")),
+            "capabilities beyond the list are held (capability 21)",
+        ),
+    ],
+)
+def test_a_pod_with_more_rights_than_needed_is_refused(run_inside: Run, context: Context, reason: str) -> None:
+    ended = run_inside("inside_check.py", context=context)
+
+    assert (ended.code, ended.errors.startswith(f"this pod may not run scripts: {reason}")) == (1, True), ended.errors

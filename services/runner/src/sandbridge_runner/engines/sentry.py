@@ -147,7 +147,8 @@ class SentryGuest:
         if code is None:
             return None
         group = self._belongings.group
-        return Ending(code, group is not None and group.was_out_of_memory(), is_lost=code == GAVE_UP)
+        out_of_memory = group is not None and group.was_out_of_memory()
+        return Ending(code, out_of_memory, is_lost=code == GAVE_UP and not out_of_memory)
 
     def is_gone(self) -> bool:
         """True once the started process is reaped and the sentry has ended too."""
