@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 from allowed_skips import pytest_make_collect_report, pytest_runtest_makereport
-from engine_options import pytest_addoption, pytest_configure
+from engine_options import pytest_addoption
 from hypothesis import settings
 
 from orders_service.process import OrdersApi, running
 
-__all__ = ["pytest_addoption", "pytest_configure", "pytest_make_collect_report", "pytest_runtest_makereport"]
+__all__ = ["pytest_addoption", "pytest_make_collect_report", "pytest_runtest_makereport"]
 
 ROOT = Path(__file__).resolve().parents[1]
 

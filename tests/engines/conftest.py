@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from brief import PARTS, is_in_part
 from guests import Answering, Execute, Ran, a_start, empty, run_on
 from matrices import case_of, reason_of
 from subjects import ENGINES, RUNTIMES, Subject, every_subject, is_installed, started
+from unchained import hostile
 
 from sandbridge_runner.service import PoolRunner
 
@@ -32,8 +34,7 @@ def subjects_of(config: pytest.Config) -> tuple[Subject, ...]:
     every = every_subject(runtimes, Path(runsc) if runsc else None)
     if engines:
         return tuple(subject for subject in every if subject.engine in engines)
-    # A virtual machine needs hardware that few test machines have, so it must be asked for.
-    return tuple(subject for subject in every if subject.engine != "microsandbox" and is_installed(subject))
+    return tuple(subject for subject in every if subject.name in PARTS and is_installed(subject))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -54,7 +55,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         elif reason := reason_of(*case):
             item.user_properties.append(("not_applicable", reason))
             dropped.append(item)
-        elif is_whole or case[1] == "deno" or item.get_closest_marker("brief"):
+        elif is_whole or is_in_part(*case):
             kept.append(item)
         else:
             dropped.append(item)
@@ -86,3 +87,10 @@ def execute(runner: PoolRunner) -> Execute:
         return await run_on(runner, a_start(code, seed=seed, apis=apis, **limits), answering)
 
     return run
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def broken_out(subject: Subject) -> AsyncIterator[PoolRunner]:
+    """A runner that tests share, whose guests own their process: nothing but the engine's boundary holds them."""
+    async with hostile(subject) as runner:
+        yield runner

@@ -10,8 +10,6 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +20,7 @@ from bombs import BALLOONS
 from guest_trees import alive, pids_of, tasks_below, tree_of
 from guests import Ran, a_start, run_on
 from subjects import Subject
-from unchained import unchained
+from unchained import hostile
 
 from sandbridge_kit.errors import Code
 from sandbridge_runner.service import PoolRunner
@@ -31,23 +29,9 @@ MIB = 1024 * 1024
 CANARY = f"canary-{uuid.uuid4().hex}"
 pytestmark = [
     pytest.mark.asyncio(loop_scope="session"),
-    pytest.mark.brief,
     pytest.mark.skipif(sys.platform != "linux", reason="boundaries are looked at as on Linux"),
 ]
 needs_world = pytest.mark.skipif(worlds.trouble() is not None, reason=worlds.trouble() or "")
-
-
-@asynccontextmanager
-async def hostile(subject: Subject, *, spares: int = 1, folder: Path | None = None) -> AsyncIterator[PoolRunner]:
-    runner = PoolRunner(unchained(subject, folder=folder), spares=spares)
-    try:
-        await runner.start()
-    except OSError as refused:
-        pytest.skip(f"{subject.name} is refused here: {refused}")
-    try:
-        yield runner
-    finally:
-        await runner.stop()
 
 
 TARGETS = (
@@ -196,7 +180,7 @@ async def test_s01_a_bomb_of_processes_is_bounded_and_disturbs_no_other_run(subj
     before = len(psutil.pids())
     async with hostile(subject, spares=2) as runner:
         most, other = 0, ""
-        async with runner.open(a_start(code, wall_clock_ms=2500, memory_bytes=512 * MIB)) as run:
+        async with runner.open(a_start(code, wall_clock_ms=1500, memory_bytes=512 * MIB)) as run:
             reading = asyncio.ensure_future(_all(run))
             while not reading.done():
                 most = max(most, tasks_below(run))
@@ -226,10 +210,9 @@ async def _until(condition: Any, within: float = 5.0) -> bool:
     return bool(condition())
 
 
-async def test_s02_a_balloon_of_native_memory_is_named_and_bounded(subject: Subject) -> None:
+async def test_s02_a_balloon_of_native_memory_is_named_and_bounded(broken_out: PoolRunner) -> None:
     limit = 128 * MIB
-    async with hostile(subject) as runner:
-        ran = await run_on(runner, a_start(BALLOONS["typed arrays"].code, memory_bytes=limit, wall_clock_ms=15_000))
+    ran = await run_on(broken_out, a_start(BALLOONS["typed arrays"].code, memory_bytes=limit, wall_clock_ms=15_000))
 
     assert (ran.failure.code, (ran.finished.peak_memory_bytes or 0) <= 1.5 * limit) == (Code.MEMORY_EXCEEDED, True)
 
@@ -257,11 +240,10 @@ return wrote;
 """
 
 
-async def test_s22_s02_files_that_a_sandbox_writes_stay_inside_and_count_as_its_memory(subject: Subject) -> None:
+async def test_s22_s02_files_that_a_sandbox_writes_stay_inside_and_count_as_its_memory(broken_out: PoolRunner) -> None:
     limit = 128 * MIB
-    async with hostile(subject) as runner:
-        ran = await run_on(runner, a_start(FILL, memory_bytes=limit, wall_clock_ms=15_000))
-        after = (await run_on(runner, a_start("return 1"))).result
+    ran = await run_on(broken_out, a_start(FILL, memory_bytes=limit, wall_clock_ms=15_000))
+    after = (await run_on(broken_out, a_start("return 1"))).result
 
     wrote = {} if hasattr(ran.finished.outcome, "failure") else ran.result
     left = [path for place in PLACES[:8] for path in Path(place).glob("sandbridge-fill-*")]
@@ -282,35 +264,33 @@ return made;
 """
 
 
-async def test_s22_inodes_deep_folders_and_sparse_files_leave_the_host_alone(subject: Subject) -> None:
-    async with hostile(subject) as runner:
-        free = os.statvfs("/tmp").f_ffree
-        ran = await run_on(runner, a_start(MANY, wall_clock_ms=10_000))
-        began = time.monotonic()
-        after = (await run_on(runner, a_start("return 1"))).result
-        took = time.monotonic() - began
-        left = [path for place in ("/tmp", "/dev/shm", "/var/tmp") for path in Path(place).glob("s22-*")]
+async def test_s22_inodes_deep_folders_and_sparse_files_leave_the_host_alone(broken_out: PoolRunner) -> None:
+    free = os.statvfs("/tmp").f_ffree
+    ran = await run_on(broken_out, a_start(MANY, wall_clock_ms=10_000))
+    began = time.monotonic()
+    after = (await run_on(broken_out, a_start("return 1"))).result
+    took = time.monotonic() - began
+    left = [path for place in ("/tmp", "/dev/shm", "/var/tmp") for path in Path(place).glob("s22-*")]
 
     assert (left, os.statvfs("/tmp").f_ffree > free - 10_000, after, took < 4) == ([], True, 1, True), ran
 
 
-async def test_s13_a_file_of_one_run_is_not_there_in_the_next(subject: Subject) -> None:
+async def test_s13_a_file_of_one_run_is_not_there_in_the_next(broken_out: PoolRunner) -> None:
     leave = (
         f"const places = {json.dumps(PLACES)};"
         f" return places.filter((p) => !tried(() => native.write(p + '/{CANARY}', '{CANARY}')).failed)"
     )
     look = f"return {json.dumps(PLACES)}.filter((p) => !tried(() => native.read(p + '/{CANARY}')).failed)"
-    async with hostile(subject) as runner:
-        await run_on(runner, a_start(leave, wall_clock_ms=5000))
-        found = (await run_on(runner, a_start(look, wall_clock_ms=5000))).result
-        left = [place for place in PLACES[:8] if (Path(place) / CANARY).exists()]
-        for place in left:
-            (Path(place) / CANARY).unlink()
+    await run_on(broken_out, a_start(leave, wall_clock_ms=5000))
+    found = (await run_on(broken_out, a_start(look, wall_clock_ms=5000))).result
+    left = [place for place in PLACES[:8] if (Path(place) / CANARY).exists()]
+    for place in left:
+        (Path(place) / CANARY).unlink()
 
     assert (found, left) == ([], [])
 
 
-async def test_s23_open_files_and_sockets_run_out_inside_only(subject: Subject) -> None:
+async def test_s23_open_files_and_sockets_run_out_inside_only(broken_out: PoolRunner) -> None:
     code = (
         "const held = []; let failed = '';"
         " for (let n = 0; n < 200000 && !failed; n++) {"
@@ -318,19 +298,17 @@ async def test_s23_open_files_and_sockets_run_out_inside_only(subject: Subject) 
         " failed = r.failed; else held.push(r.did) }"
         " return held.length"
     )
-    async with hostile(subject) as runner:
-        ran = await run_on(runner, a_start(code, wall_clock_ms=8000))
-        after = (await run_on(runner, a_start("return 1"))).result
+    ran = await run_on(broken_out, a_start(code, wall_clock_ms=8000))
+    after = (await run_on(broken_out, a_start("return 1"))).result
 
     opened = 0 if hasattr(ran.finished.outcome, "failure") else ran.result
     assert (opened < 200_000, after) == (True, 1)
 
 
-async def test_s08_a_forged_second_end_and_a_frame_of_another_run_end_in_an_error(subject: Subject) -> None:
+async def test_s08_a_forged_second_end_and_a_frame_of_another_run_end_in_an_error(broken_out: PoolRunner) -> None:
     twice = "say({t: 'finished', ok: true}, '1'); say({t: 'finished', ok: true}, '2'); for (;;);"
     other = "say({t: 'ask', seq: 7, kind: 'api', api: 'orders', call: 'a'}); for (;;);"
-    async with hostile(subject) as runner:
-        codes = [(await run_on(runner, a_start(code, wall_clock_ms=3000))).finished.outcome for code in (twice, other)]
+    codes = [(await run_on(broken_out, a_start(code, wall_clock_ms=3000))).finished.outcome for code in (twice, other)]
 
     failures = [getattr(outcome, "failure", None) for outcome in codes]
     assert [failure and failure.code for failure in failures] in (
@@ -360,14 +338,13 @@ async def test_s17_no_descriptor_of_the_host_comes_along(subject: Subject, tmp_p
     assert (len(links) >= 3, [link for link in links if str(tmp_path) in str(link[1])]) == (True, [])
 
 
-async def test_s14_a_file_of_the_host_cannot_be_read(subject: Subject, tmp_path: Path) -> None:
+async def test_s14_a_file_of_the_host_cannot_be_read(broken_out: PoolRunner, tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     mark.write_text(CANARY)
     for folder in (tmp_path, *tmp_path.parents[:2]):
         folder.chmod(0o755)
     paths = [str(mark), f"/proc/self/root{mark}", f"/proc/{os.getpid()}/root{mark}", f"/proc/self/cwd/../../..{mark}"]
-    async with hostile(subject) as runner:
-        ran = await run_on(runner, a_start(f"return {json.dumps(paths)}.map((p) => tried(() => native.read(p)).did)"))
+    ran = await run_on(broken_out, a_start(f"return {json.dumps(paths)}.map((p) => tried(() => native.read(p)).did)"))
 
     assert CANARY not in json.dumps(ran.result)
 

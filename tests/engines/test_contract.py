@@ -16,7 +16,6 @@ from sandbridge_kit.ports.runner import Answer, Ask, Failed, Returned
 
 MIB = 1024 * 1024
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-brief = pytest.mark.brief
 
 
 SHAPES = {
@@ -33,7 +32,6 @@ SHAPES = {
 }
 
 
-@brief
 @pytest.mark.parametrize("shape", SHAPES)
 async def test_each_shape_of_code_gives_its_value(execute: Execute, shape: str) -> None:
     assert (await execute(SHAPES[shape])).result == 42
@@ -105,7 +103,6 @@ async def test_each_kind_of_result_has_its_form(execute: Execute, kind: str) -> 
     assert (await execute(code)).result == expected
 
 
-@brief
 async def test_the_console_is_kept_beside_the_result(execute: Execute) -> None:
     ran = await execute("console.log('n', 1, {a: [1n]}); console.error(new Error('bad')); return 1")
 
@@ -127,7 +124,6 @@ def in_json(value: Callable[[Ask], Any]) -> Callable[[Ask], Answer]:
     return answering
 
 
-@brief
 async def test_a_call_crosses_with_its_arguments_and_comes_back(execute: Execute) -> None:
     ran = await execute(
         "return await api.items.list({path: {id: 'a'}, query: {n:"
@@ -166,7 +162,6 @@ async def test_a_refused_call_throws_what_a_script_can_read(execute: Execute) ->
     assert ran.result == [True, "denied_by_policy", "no", "do not"]
 
 
-@brief
 @pytest.mark.parametrize("count", [1, 30])
 async def test_a_refused_call_that_nobody_awaits_leaves_the_result_alone(
     execute: Execute, subject: Subject, count: int
@@ -252,7 +247,6 @@ def frames_of(ran: Ran) -> list[object]:
     return [*ran.events[:-1], ran.finished.outcome]
 
 
-@brief
 async def test_the_same_start_and_answers_give_the_same_frames(execute: Execute) -> None:
     answering = in_json(lambda ask: ask.seq)
     one, again = [frames_of(await execute(CHANCE, answering, seed=bytes(range(32)))) for _ in range(2)]
@@ -261,7 +255,6 @@ async def test_the_same_start_and_answers_give_the_same_frames(execute: Execute)
     assert (one == again, one == other) == (True, False)
 
 
-@brief
 async def test_a_script_that_waits_for_nothing_ends_at_once(execute: Execute) -> None:
     failure = (await execute("await new Promise(() => {})")).failure
 

@@ -8,7 +8,7 @@ from guests import NOW_MS, Execute, a_start, run_on
 from sandbridge_kit.ports.runner import Answer
 from sandbridge_runner.service import PoolRunner
 
-pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.brief]
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 GRASP = """
 const names = ['process', 'Deno', 'require', 'module', 'exports', 'Bun', 'Buffer', 'global',

@@ -24,7 +24,6 @@ from sandbridge_runner.service import PoolRunner
 SERVER = Path(__file__).with_name("server_process.py")
 READY_S = 20.0
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-brief = pytest.mark.brief
 
 
 async def until(condition: Callable[[], object], within: float = READY_S) -> bool:
@@ -37,7 +36,6 @@ async def until(condition: Callable[[], object], within: float = READY_S) -> boo
     return True
 
 
-@brief
 async def test_s13_nothing_of_a_run_is_there_in_the_next(execute: Execute) -> None:
     first = await execute(
         "globalThis.left = 1; Array.prototype.left = 2; Object.prototype.left = 3; console.left = 4;"
@@ -54,7 +52,6 @@ async def test_s13_nothing_of_a_run_is_there_in_the_next(execute: Execute) -> No
     assert (first.result, second.result) == ("left", [False, False, False, False, []])
 
 
-@brief
 async def test_s13_each_run_has_processes_of_its_own_that_are_gone_after_it(runner: PoolRunner) -> None:
     seen: list[set[int]] = []
     for _ in range(3):
@@ -65,7 +62,6 @@ async def test_s13_each_run_has_processes_of_its_own_that_are_gone_after_it(runn
     assert (gone, seen[0] & seen[1], seen[1] & seen[2], seen[0] & seen[2]) == (True, set(), set(), set())
 
 
-@brief
 async def test_s14_two_runs_at_once_share_no_process_and_no_user(runner: PoolRunner) -> None:
     async with runner.open(a_start("while(true){}")) as one, runner.open(a_start("while(true){}")) as other:
         pids = [{process.pid for process in tree_of(run)} for run in (one, other)]
@@ -75,7 +71,6 @@ async def test_s14_two_runs_at_once_share_no_process_and_no_user(runner: PoolRun
     assert (pids[0] & pids[1], shares_user, 0 in users) == (set(), False, False)
 
 
-@brief
 async def test_the_pool_is_full_again_after_runs(runner: PoolRunner, execute: Execute) -> None:
     full = runner.status().idle_spares
     results = [(await execute("return 1")).result for _ in range(3)]
@@ -83,7 +78,6 @@ async def test_the_pool_is_full_again_after_runs(runner: PoolRunner, execute: Ex
     assert (results, await until(lambda: runner.status().idle_spares >= max(full, 1))) == ([1, 1, 1], True)
 
 
-@brief
 async def test_an_empty_pool_starts_a_sandbox_for_the_run(subject: Subject) -> None:
     runner = await started(subject, spares=0)
     try:
@@ -92,7 +86,6 @@ async def test_an_empty_pool_starts_a_sandbox_for_the_run(subject: Subject) -> N
         await runner.stop()
 
 
-@brief
 async def test_more_runs_at_once_than_there_are_spares_all_end(runner: PoolRunner) -> None:
     await until(lambda: runner.status().free_slots == 4)
     rans = await asyncio.gather(*(run_on(runner, a_start(f"return {n}")) for n in range(4)))
@@ -100,7 +93,6 @@ async def test_more_runs_at_once_than_there_are_spares_all_end(runner: PoolRunne
     assert [ran.result for ran in rans] == [0, 1, 2, 3]
 
 
-@brief
 async def test_f05_a_cancelled_run_ends_with_the_reason_given_and_its_sandbox_is_gone(runner: PoolRunner) -> None:
     reason = Failure(Code.CANCELLED, "the client went away")
     async with runner.open(a_start("while(true){}")) as run:
@@ -112,7 +104,6 @@ async def test_f05_a_cancelled_run_ends_with_the_reason_given_and_its_sandbox_is
     assert (ran.finished, gone) == (Finished(Failed(reason), ran.finished.peak_memory_bytes), True)
 
 
-@brief
 @pytest.mark.parametrize("position", ["outermost", "innermost"])
 async def test_f02_a_process_of_a_sandbox_that_is_killed_ends_its_run_alone(runner: PoolRunner, position: str) -> None:
     async with runner.open(a_start("while(true){}")) as run, runner.open(a_start("return await api.wait()")) as other:
@@ -133,7 +124,6 @@ def _innermost(tree: list[psutil.Process]) -> int:
     return max((p for p in tree if p.pid not in pids), key=lambda p: p.memory_info().rss).pid
 
 
-@brief
 async def test_spares_that_are_killed_are_replaced(subject: Subject) -> None:
     runner = await started(subject, spares=2)
     try:
@@ -148,7 +138,6 @@ async def test_spares_that_are_killed_are_replaced(subject: Subject) -> None:
     assert (refilled, result) == (True, 42)
 
 
-@brief
 async def test_stopping_leaves_no_process_and_no_file(subject: Subject, tmp_path: Path) -> None:
     _open_to_all(tmp_path)
     try:
@@ -188,7 +177,6 @@ def _open_to_all(path: Path) -> None:
         parent.chmod(0o755)
 
 
-@brief
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at processes as on Linux")
 @pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGTERM], ids=lambda number: number.name)
 async def test_f02_no_sandbox_outlives_a_runner_that_is_killed_while_a_script_spins(

@@ -1,7 +1,7 @@
-"""The options of the engine suite: which engines, on which runtimes, and how much of it.
+"""The options of the engine suite: which engines, on which runtimes.
 
 `pytest tests/engines --engine gvisor --runtime node`; both may be repeated or hold a list with commas. Without
-`--engine` the whole suite runs on deno and its marked part on the others. Beside installed packages a copy of the two
+`--engine` all of it runs on deno and a part, see `brief`, on the others. Beside installed packages a copy of the two
 folders is enough: `PYTHONPATH=tests/plugins pytest -p engine_options -o asyncio_mode=auto tests/engines …`.
 """
 
@@ -16,8 +16,3 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--engine", action="append", metavar="NAME", help="run the whole engine suite on this engine")
     group.addoption("--runtime", action="append", metavar="NAME", help="only this runtime inside gvisor, microsandbox")
     group.addoption("--runsc", metavar="PATH", help="gVisor's binary; else where the engine looks by itself")
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Tell pytest the marks."""
-    config.addinivalue_line("markers", "brief: runs on every engine even where the suite is not asked for as a whole")

@@ -6,15 +6,18 @@ natives in `native`. What stops it then is the boundary that the engine builds a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 from subjects import Subject
 
 from sandbridge_runner.engines.base import Engine
 from sandbridge_runner.runtimes.base import Reach, Runtime, RuntimeName
+from sandbridge_runner.service import PoolRunner
 
 _DENO = """
 const io = {
@@ -168,3 +171,17 @@ def unchained(subject: Subject, *, folder: Path | None = None) -> Engine:
     engine: Any = subject.make(folder=folder)
     engine._runtime = Unchained(engine._runtime)
     return engine  # type: ignore[no-any-return]
+
+
+@asynccontextmanager
+async def hostile(subject: Subject, *, spares: int = 1) -> AsyncIterator[PoolRunner]:
+    """A runner on the subject with such guests; skips where the engine refuses this machine and says why."""
+    runner = PoolRunner(unchained(subject), spares=spares)
+    try:
+        await runner.start()
+    except OSError as refused:
+        pytest.skip(f"{subject.name} is refused here: {refused}")
+    try:
+        yield runner
+    finally:
+        await runner.stop()
