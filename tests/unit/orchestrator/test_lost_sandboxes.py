@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from sandbridge_kit.errors import Code, Failure, fail
+from sandbridge_kit.errors import Code, Failure, SandbridgeError, fail
+from sandbridge_kit.identity import LOCAL_CALLER
 from sandbridge_kit.ports.runner import Start
 from sandbridge_kit.testing import ScriptedGuest
 from sandbridge_orchestrator.adapters.admission import Slots
 from sandbridge_orchestrator.core.answers import Received
 from sandbridge_orchestrator.core.blocks import Block
-from sandbridge_orchestrator.core.outcome import LogLine, RunFailed, RunReturned
+from sandbridge_orchestrator.core.outcome import ExecuteRequest, LogLine, RunFailed, RunReturned
 from sandbridge_orchestrator.core.switches import SwitchState
 from sandbridge_orchestrator.gate import ControlledGate
 from sandbridge_orchestrator.ports import CallAudit, Outgoing, Unreachable
@@ -87,6 +88,24 @@ async def test_a_call_that_was_asked_and_not_sent_is_recorded_as_cancelled_and_d
         ("api:orders.delete", "cancelled", "cancelled", None),
         ("api:orders.get", "allowed", "answered", 2),
     ]
+
+
+async def test_progress_never_goes_back_when_a_run_starts_again(bench: Make) -> None:
+    seen: list[float] = []
+
+    async def hears(done: float, text: str) -> None:
+        seen.append(done)
+
+    async def refused_twice(guest: ScriptedGuest) -> None:
+        for _ in range(2):
+            with pytest.raises(SandbridgeError):
+                await guest.call("orders.nowhere")
+        await asyncio.sleep(0.01)
+
+    at = bench(lost_at_first(before=refused_twice))
+    await at.orchestrator.execute(LOCAL_CALLER, ExecuteRequest("return 1"), transport="stdio", progress=hears)
+
+    assert (len(at.runner.starts), seen) == (2, [1.0, 2.0])
 
 
 async def test_a_run_lost_twice_fails(bench: Make) -> None:

@@ -29,7 +29,10 @@ class Remote:
     is_connected: bool = True
     stated_slots: int | None = None
     refusal: SandbridgeError | None = None
+    late_status: RunnerStatus | None = None
+    """What it says of itself until `tell` is called, where that is not the truth of the moment."""
     begun: list[str] = field(default_factory=list)
+    asked: int = 0
     closed: bool = False
     changed: Callable[[], None] = lambda: None
 
@@ -38,11 +41,14 @@ class Remote:
         self.joined = asyncio.Event()
 
     def status(self) -> RunnerStatus:
+        if self.late_status is not None:
+            return self.late_status
         slots = self.slots if self.stated_slots is None else self.stated_slots
         return RunnerStatus(max(0, slots - self._inner.running), self._inner.running, 0)
 
     @contextlib.asynccontextmanager
     async def open(self, start: Start) -> AsyncIterator[Run]:
+        self.asked += 1
         await asyncio.sleep(0)
         if self.refusal is not None:
             raise self.refusal
@@ -307,3 +313,57 @@ async def test_a_status_that_is_late_costs_a_try_but_no_run() -> None:
         await asyncio.gather(*(run(f"run-{number}") for number in range(8)))
 
     assert sorted(pool.begun["a"] + pool.begun["b"]) == [f"run-{number}" for number in range(8)]
+
+
+async def test_own_runs_count_before_a_status_tells_of_them() -> None:
+    remote = Remote("a", slots=1, late_status=RunnerStatus(1, 0, 0))
+    pool = Pool(remote)
+
+    async def run(name: str) -> None:
+        async with runners.open(start(name)):
+            await asyncio.sleep(0)
+
+    async with pool.runners() as runners:
+        await asyncio.gather(*(run(f"run-{number}") for number in range(5)))
+
+    assert (len(remote.begun), remote.asked) == (5, 5)
+
+
+async def test_runs_of_other_orchestrators_count_from_the_status_on() -> None:
+    remote = Remote("a", slots=2, late_status=RunnerStatus(2, 0, 0))
+    pool = Pool(remote)
+
+    async with pool.runners(timeout_ms=30) as runners:
+        async with runners.open(start("ours")):
+            # Two of theirs and one of ours is more than it has: the last status is a moment old.
+            remote.late_status = RunnerStatus(0, 2, 0)
+            remote.changed()
+            with pytest.raises(SandbridgeError):
+                async with runners.open(start("too many")):
+                    pass
+        remote.late_status = RunnerStatus(1, 1, 0)
+        remote.changed()
+        async with runners.open(start("next")):
+            pass
+
+    assert remote.begun == ["ours", "next"]
+
+
+async def test_a_full_runner_is_tried_again_as_soon_as_it_says_that_it_has_room() -> None:
+    remote = Remote("a", refusal=fail(Code.AT_CAPACITY, "full"))
+    pool = Pool(remote)
+
+    async def run() -> None:
+        async with runners.open(start("run")):
+            pass
+
+    # Time stands still: a rest would never end by itself.
+    async with Runners(pool.discover, pool.connect, QueueSettings(), monotonic=lambda: 0.0) as runners:
+        waiting = asyncio.create_task(run())
+        while not remote.asked:
+            await asyncio.sleep(0)
+        remote.refusal = None
+        remote.changed()
+        await asyncio.wait_for(waiting, 5)
+
+    assert remote.begun == ["run"]

@@ -23,8 +23,14 @@ async def reporting(progress: Progress | None) -> AsyncIterator[Callable[[int, s
         yield lambda done, text: None
         return
     waiting: asyncio.Queue[tuple[int, str]] = asyncio.Queue(_WAITING)
+    most = 0
 
     def report(done: int, text: str) -> None:
+        nonlocal most
+        if done <= most:
+            # A run that was started again counts from the beginning; progress must not go back.
+            return
+        most = done
         with contextlib.suppress(asyncio.QueueFull):
             waiting.put_nowait((done, text))
 

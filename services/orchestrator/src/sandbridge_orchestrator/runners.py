@@ -10,6 +10,7 @@ Who bounds what:
 from __future__ import annotations
 
 import asyncio
+import functools
 import socket
 import time
 from collections import OrderedDict
@@ -55,9 +56,31 @@ class _Member:
     runner: RemoteRunner
     way: AsyncExitStack
     opening: int = 0
-    """Runs that were sent there and have not begun: its last status may not count them."""
+    """Runs that were sent there and have not begun."""
     runs: int = 0
+    """Runs of ours that go on there."""
+    others: int = 0
+    """Runs that are not ours, as far as its last status tells."""
     rests_until: float = 0.0
+    is_full: bool = False
+    """True where it rests because it had no free slot."""
+
+    @property
+    def ours(self) -> int:
+        """What we know better than its last status does: that comes some time after a change."""
+        return self.runs + self.opening
+
+    @property
+    def candidate(self) -> Candidate:
+        """What the choice needs to know of it."""
+        status = self.runner.status()
+        running = self.others + self.ours
+        return Candidate(
+            self.address,
+            free=status.free_slots + status.running - running,
+            running=running,
+            spares=status.idle_spares - self.opening,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +193,7 @@ class Runners:
         if code is Code.SANDBOX_LOST:
             log.warning("runner_passed_over", address=member.address)
         member.rests_until = self._monotonic() + rest_s
+        member.is_full = code is Code.AT_CAPACITY
         asyncio.get_running_loop().call_later(rest_s, self._serve)
 
     async def _given(self, ticket: Ticket[_Member], until: float) -> _Member:
@@ -206,6 +230,15 @@ class Runners:
         self._leave_if_done(member)
         self._serve()
 
+    def _heard(self, address: str) -> None:
+        """Take note of a runner's new status."""
+        member = self._members.get(address)
+        if member is not None:
+            member.others = max(0, member.runner.status().running - member.ours)
+            if member.is_full:
+                member.rests_until, member.is_full = 0.0, False
+        self._serve()
+
     def _serve(self) -> None:
         """Give free slots to those who wait, in order."""
         while (ticket := self._turns.first()) is not None:
@@ -220,7 +253,7 @@ class Runners:
     def _candidates(self) -> list[Candidate]:
         now = self._monotonic()
         return [
-            _candidate(member)
+            member.candidate
             for member in self._members.values()
             if member.runner.is_connected and member.rests_until <= now
         ]
@@ -253,7 +286,7 @@ class Runners:
             return
         for address in sorted(found - self._members.keys()):
             way = AsyncExitStack()
-            runner = await way.enter_async_context(self._connect(address, self._serve))
+            runner = await way.enter_async_context(self._connect(address, functools.partial(self._heard, address)))
             self._members[address] = _Member(address, runner, way)
             log.info("runner_joined", address=address)
         for address in sorted(self._members.keys() - found):
@@ -263,20 +296,10 @@ class Runners:
 
     def _leave_if_done(self, member: _Member) -> None:
         # Runs that are under way end where they are; the way is closed behind the last one.
-        if member.runs + member.opening == 0 and self._members.get(member.address) is not member:
+        if member.ours == 0 and self._members.get(member.address) is not member:
             task = asyncio.create_task(member.way.aclose())
             self._leaving.add(task)
             task.add_done_callback(self._leaving.discard)
-
-
-def _candidate(member: _Member) -> Candidate:
-    status = member.runner.status()
-    return Candidate(
-        member.address,
-        status.free_slots - member.opening,
-        status.running + member.opening,
-        status.idle_spares - member.opening,
-    )
 
 
 def listed(*addresses: str) -> Discover:

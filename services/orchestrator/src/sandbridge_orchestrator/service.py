@@ -180,24 +180,27 @@ class Orchestrator:
             attempt.outcome = error.failure.code.value
             raise
         finally:
-            self._executing -= 1
-            if self._executing == 0:
-                self.idle.set()
-            await self.audit.write(
-                ToolAudit(
-                    tool="execute",
-                    caller=caller,
-                    transport=transport,
-                    outcome=attempt.outcome,
-                    duration_ms=(self.monotonic() - attempt.began) * 1000,
-                    run_id=attempt.run_id,
-                    code=self._shown(request.code),
-                    code_sha256=hashlib.sha256(_utf8(request.code)).hexdigest(),
-                    bytes_out=attempt.bytes_out,
-                    calls=attempt.calls,
-                    starts=attempt.starts,
-                )
-            )
+            try:
+                await self.audit.write(self._record(request, attempt, transport))
+            finally:
+                self._executing -= 1
+                if self._executing == 0:
+                    self.idle.set()
+
+    def _record(self, request: ExecuteRequest, attempt: _Attempt, transport: str) -> ToolAudit:
+        return ToolAudit(
+            tool="execute",
+            caller=attempt.caller,
+            transport=transport,
+            outcome=attempt.outcome,
+            duration_ms=(self.monotonic() - attempt.began) * 1000,
+            run_id=attempt.run_id,
+            code=self._shown(request.code),
+            code_sha256=hashlib.sha256(_utf8(request.code)).hexdigest(),
+            bytes_out=attempt.bytes_out,
+            calls=attempt.calls,
+            starts=attempt.starts,
+        )
 
     async def kept(self, caller: Caller, handle: str) -> Kept | None:
         """Return what the caller keeps under a handle; None where it is unknown, expired or another owner's.
