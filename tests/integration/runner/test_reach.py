@@ -54,8 +54,6 @@ def listeners() -> Iterator[Listeners]:
             self.end_headers()
             self.wfile.write(body)
 
-        do_POST = do_GET
-
         def log_message(self, *_: object) -> None:
             pass
 

@@ -11,8 +11,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-# name: (x86_64, aarch64); None where the machine has no such call.
-_NUMBERS: Mapping[str, tuple[int | None, int | None]] = {
+NUMBERS: Mapping[str, tuple[int | None, int | None]] = {
     # Other processes.
     "ptrace": (101, 117),
     "process_vm_readv": (310, 270),
@@ -92,8 +91,7 @@ _NUMBERS: Mapping[str, tuple[int | None, int | None]] = {
     "syslog": (103, 116),
     "vhangup": (153, 58),
 }
-DENIED = tuple(_NUMBERS)
-"""Calls that fail with EPERM."""
+"""Calls that fail with EPERM: name → their number on x86_64 and on aarch64, None where that has no such call."""
 _NETWORK = {"connect": (42, 203), "bind": (49, 200), "listen": (50, 201)}
 _CLONE, _CLONE3, _SOCKET = (56, 220), (435, 435), (41, 198)
 
@@ -137,7 +135,7 @@ def _instructions(index: int, has_network: bool) -> Sequence[Instruction]:
         # A second table of numbers for the same calls (x32) would go round the list.
         *((Instruction(_AT_LEAST, 0, 1, _X32_BIT), _return(_ERRNO | ENOSYS)) if index == 0 else ()),
     ]
-    denied = _NUMBERS if has_network else {**_NUMBERS, **_NETWORK}
+    denied = NUMBERS if has_network else {**NUMBERS, **_NETWORK}
     for numbers in denied.values():
         number = numbers[index]
         if number is not None:
