@@ -10,6 +10,7 @@ from sandbridge_kit.errors import Code, Failure
 from sandbridge_kit.lifetime import Lifetime
 from sandbridge_kit.rpc import RpcServer, TlsSource
 from sandbridge_runner.engines.choice import engine_of
+from sandbridge_runner.pod import require_confinement
 from sandbridge_runner.rpc import RunnerServicer, runner_server
 from sandbridge_runner.service import PoolRunner
 from sandbridge_runner.settings import RunnerSettings
@@ -27,6 +28,8 @@ async def serve(settings: RunnerSettings) -> None:
     Raises TlsError, SettingsError, ValueError or OSError for settings that cannot be, SandbridgeError where sandboxes
     do not start here.
     """
+    if settings.require_pod:
+        require_confinement()
     lifetime = Lifetime()
     tls = TlsSource(settings.tls)
     engine = engine_of(settings.engine, settings.options)

@@ -36,6 +36,8 @@ class RunnerSettings(ServiceSettings):
     """Accept a runsc with known holes: for tests only."""
     folder: Path | None = None
     """Where engines make their own directory."""
+    require_pod: bool = False
+    """Refuse to start with more rights than a runner's pod needs, and with a runsc that has known holes."""
 
     @property
     def ceilings(self) -> RunLimits:
@@ -48,6 +50,6 @@ class RunnerSettings(ServiceSettings):
         return EngineOptions(
             runtime=self.runtime,
             runsc=self.runsc,
-            allow_outdated_runsc=self.allow_outdated_runsc,
+            allow_outdated_runsc=self.allow_outdated_runsc and not self.require_pod,
             folder=self.folder,
         )
