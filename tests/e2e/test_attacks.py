@@ -52,7 +52,7 @@ PROBES = {
 }
 
 
-def test_a_script_reaches_nothing_but_its_bridge(target: Target, tmp_path: Path) -> None:
+def test_s10_s11_e01_a_script_reaches_nothing_but_its_bridge(target: Target, tmp_path: Path) -> None:
     mark = tmp_path / "mark.json"
     mark.write_text('"read"')
     before = {child.pid for child in psutil.Process(os.getpid()).children()}
@@ -67,7 +67,7 @@ def test_a_script_reaches_nothing_but_its_bridge(target: Target, tmp_path: Path)
     assert {child.pid for child in psutil.Process(os.getpid()).children()} == before
 
 
-def test_the_key_and_the_environment_are_nowhere_in_a_sandbox(target: Target) -> None:
+def test_c01_the_key_and_the_environment_are_nowhere_in_a_sandbox(target: Target) -> None:
     code = """
     const seen = new Set(), found = [];
     const walk = (value, path, depth) => {
@@ -90,7 +90,7 @@ def test_the_key_and_the_environment_are_nowhere_in_a_sandbox(target: Target) ->
 @pytest.mark.skipif(
     sys.platform != "linux" or os.geteuid() != 0, reason="only root sees what other users' processes have"
 )
-def test_no_process_of_a_sandbox_holds_the_key_or_runs_as_root(target: Target) -> None:
+def test_c01_s14_no_process_of_a_sandbox_holds_the_key_or_runs_as_root(target: Target) -> None:
     held = []
     for pid in target.served.guests():
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
@@ -157,7 +157,7 @@ const forge = (...frames) => {
         ('[\'{"t":"console","a":\' + "[".repeat(100) + "]".repeat(100) + \'}\']', "guest_exited"),
     ],
 )
-def test_a_forged_frame_is_believed_in_nothing_but_the_scripts_own_result(
+def test_s08_a_forged_frame_is_believed_in_nothing_but_the_scripts_own_result(
     target: Target, frames: str, outcome: str
 ) -> None:
     before, heard = len(target.records()), len(target.api.heard)
@@ -170,7 +170,7 @@ def test_a_forged_frame_is_believed_in_nothing_but_the_scripts_own_result(
     assert result["isError"] or result["structuredContent"]["calls"] == []
 
 
-def test_a_forged_ask_is_decided_and_recorded_like_any_other(target: Target) -> None:
+def test_s08_c07_a_forged_ask_is_decided_and_recorded_like_any_other(target: Target) -> None:
     before, heard = len(target.records()), len(target.api.heard)
     ask = '[\'{"t":"ask","seq":1,"kind":"api","api":"api","call":"b.get","path":{"case":".."}}\']'
     target.call("execute", code=f"{FORGE} forge({ask}); for (;;);", timeout_ms=300)
@@ -195,7 +195,7 @@ Promise.prototype.then = Promise.resolve = null; Uint8Array.prototype.set = Map.
 """
 
 
-def test_spoilt_built_ins_change_neither_outcome_nor_calls(target: Target) -> None:
+def test_s08_spoilt_built_ins_change_neither_outcome_nor_calls(target: Target) -> None:
     before = len(target.records())
     script = f"await api.b.get({{path: {{case: 'one'}}}}); {SPOILT} throw new Error('honest')"
     result = target.call("execute", code=script)
@@ -239,7 +239,7 @@ FLOODS = {
 }
 
 
-def test_floods_end_by_themselves_and_leave_the_server_small_and_quick_for_others(target: Target) -> None:
+def test_s26_floods_end_by_themselves_and_leave_the_server_small_and_quick_for_others(target: Target) -> None:
     process = psutil.Process(target.served.process.pid)
     ends: dict[str, dict[str, Any]] = {}
 
@@ -271,7 +271,7 @@ def test_floods_end_by_themselves_and_leave_the_server_small_and_quick_for_other
     assert longest < 5
 
 
-def test_answers_that_nobody_reads_hold_up_no_call_of_another_run(target: Target) -> None:
+def test_s26_answers_that_nobody_reads_hold_up_no_call_of_another_run(target: Target) -> None:
     code = "for (let i = 0; i < 8; i++) api.b.get({path: {case: 'large'}}).catch(() => 0); for (;;);"
     heard = len(target.api.heard)
     threads = [threading.Thread(target=target.run, args=(code,)) for _ in range(2)]
@@ -292,7 +292,7 @@ def _pairs(floods: dict[str, str]) -> list[list[tuple[str, str]]]:
     return [items[at : at + 2] for at in range(0, len(items), 2)]
 
 
-def test_what_a_script_started_is_gone_when_its_caller_is(target: Target) -> None:
+def test_f05_what_a_script_started_is_gone_when_its_caller_is(target: Target) -> None:
     body = json.dumps(message("execute", {"code": "while (true) {}"})).encode()
     with socket.create_connection(("127.0.0.1", target.port)) as connection:
         connection.sendall(request(target.port, body))
