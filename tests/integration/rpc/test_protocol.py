@@ -252,3 +252,65 @@ async def test_a_client_that_is_closed_loses_its_runs_and_opens_no_other(deploym
 
     lost = Failure(Code.SANDBOX_LOST, "the sandbox was lost: its runner went away")
     assert (seen[-1], error.value.failure) == (Finished(Failed(lost)), lost)
+
+
+JUNK = b"\xff\xff\xff"
+
+
+@pytest.mark.parametrize("before", [[], [START.SerializeToString()]], ids=["first", "after the start"])
+async def test_bytes_that_are_no_message_end_a_run(deployment: Deployment, before: list[bytes]) -> None:
+    files = deployment.files(Service.ORCHESTRATOR)
+    runner = ScriptedRunner(asks_forever)
+    async with serve_runs(deployment, runner) as address, channel(address, Peer(Service.RUNNER, UID), files) as line:
+        call = line.stream_stream("/sandbridge.runner.v1.Runner/Run")(timeout=10)
+        for message in [*before, JUNK]:
+            await call.write(message)
+        seen: list[bytes] = []
+        try:
+            while (message := await call.read()) is not EOF:
+                seen.append(message)
+        except grpc.aio.AioRpcError as error:
+            status = error.code().name
+        else:
+            status = pb.RunResponse.FromString(seen[-1]).finished.failed.failure.code
+
+    assert (status, runner.running) == ("sandbox_lost" if before else "INTERNAL", 0)
+
+
+@pytest.mark.parametrize("messages", [[JUNK], [STARTED.SerializeToString(), JUNK]], ids=["first", "after the start"])
+async def test_a_runner_that_sends_no_messages_is_lost_and_its_status_is_asked_for_again(
+    deployment: Deployment, messages: list[bytes]
+) -> None:
+    asked = 0
+
+    async def run(requests: object, context: Context) -> None:
+        for message in messages:
+            await context.write(message)
+        await asyncio.Event().wait()
+
+    async def status(request: bytes, context: Context) -> AsyncIterator[bytes]:
+        nonlocal asked
+        asked += 1
+        yield JUNK
+
+    server = RpcServer(TlsSource(deployment.files(Service.RUNNER)), {"sandbridge.runner.v1.Runner": {*Service}})
+    handlers = {
+        "Run": grpc.stream_stream_rpc_method_handler(run),
+        "Status": grpc.unary_stream_rpc_method_handler(status),
+    }
+    server.grpc.add_generic_rpc_handlers(
+        (grpc.method_handlers_generic_handler("sandbridge.runner.v1.Runner", handlers),)
+    )
+    async with (
+        listening(server) as address,
+        RunnerClient(address, TlsSource(deployment.files(Service.ORCHESTRATOR))) as client,
+    ):
+        try:
+            code = (await asyncio.wait_for(run_on(client, a_start("")), 10)).failure.code
+        except SandbridgeError as error:
+            code = error.failure.code
+        async with asyncio.timeout(10):
+            while asked < 2:
+                await asyncio.sleep(0.02)
+
+    assert (code, client.is_connected) == (Code.SANDBOX_LOST, False)

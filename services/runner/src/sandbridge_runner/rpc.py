@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import fields
 
+import structlog
+
 from sandbridge.runner.v1 import runner_pb2 as pb
 from sandbridge.runner.v1 import runner_pb2_grpc
 from sandbridge_kit.errors import Code, Failure, fail
@@ -35,6 +37,8 @@ from sandbridge_kit.rpc import (
     pieces,
     write_head,
 )
+
+log = structlog.get_logger(__name__)
 
 SERVICE = "sandbridge.runner.v1.Runner"
 SEED_BYTES = 32
@@ -148,12 +152,8 @@ async def _tell_events(run: Run, context: Context) -> Finished:
 async def _take_answers(run: Run, context: Context, body_bytes: int) -> None:
     """Hand on what the caller sends, until it stops; what breaks the protocol ends the run."""
     joiner = Joiner(body_bytes)
-    while True:
-        message = await context.read()
-        if message is EOF:
-            await run.cancel(Failure(Code.CANCELLED, "the caller closed the stream"))
-            return
-        try:
+    try:
+        while (message := await context.read()) is not EOF:
             match message.WhichOneof("message"):
                 case "answer":
                     await _take_answer(run, joiner, message.answer)
@@ -161,12 +161,17 @@ async def _take_answers(run: Run, context: Context, body_bytes: int) -> None:
                     await run.cancel(read_failure(message.cancel.reason))
                 case _:
                     raise PieceError("a message that is neither answer nor cancel")
-        except BodyTooLarge as error:
-            await run.cancel(Failure(Code.RESPONSE_TOO_LARGE, f"an answer cannot enter the sandbox: {error}"))
-            return
-        except PieceError as error:
-            await run.cancel(Failure(Code.SANDBOX_LOST, f"the stream to the sandbox broke its protocol: {error}"))
-            return
+    except BodyTooLarge as error:
+        failure = Failure(Code.RESPONSE_TOO_LARGE, f"an answer cannot enter the sandbox: {error}")
+    except PieceError as error:
+        failure = Failure(Code.SANDBOX_LOST, f"the stream to the sandbox broke its protocol: {error}")
+    except Exception as error:
+        # The library raises what its parser does for bytes that are no message.
+        log.warning("stream_not_read", error=type(error).__name__)
+        failure = Failure(Code.SANDBOX_LOST, "the stream to the sandbox broke its protocol: not a message")
+    else:
+        failure = Failure(Code.CANCELLED, "the caller closed the stream")
+    await run.cancel(failure)
 
 
 async def _take_answer(run: Run, joiner: Joiner, part: pb.Answer) -> None:

@@ -107,9 +107,9 @@ class RunnerClient:
                     first = await _first(call, request)
         except TimeoutError:
             raise fail(Code.SANDBOX_LOST, f"no sandbox was ready within {OPEN_S:g} s") from None
-        if first is EOF or not cast(pb.RunResponse, first).HasField("started"):
+        if not isinstance(first, pb.RunResponse) or not first.HasField("started"):
             raise fail(Code.SANDBOX_LOST, "the runner broke the protocol: it did not say that the run has started")
-        return Started(cast(pb.RunResponse, first).started.guest_build)
+        return Started(first.started.guest_build)
 
     async def _watch(self) -> None:
         backoff = _FIRST_BACKOFF_S
@@ -129,6 +129,9 @@ class RunnerClient:
                 ending = asyncio.create_task(_cancel_after(line.superseded, call))
                 try:
                     async for message in call:
+                        if message is None:
+                            # So the library says that bytes are no message.
+                            return has_spoken
                         has_spoken = True
                         status = RunnerStatus(message.free_slots, message.running, message.idle_spares)
                         self._note(status, is_connected=True)
@@ -224,10 +227,18 @@ class RemoteRun:
             if is_cancelled():
                 raise
 
+    def _read(self, message: object) -> RunEvent | None:
+        if message is EOF:
+            return Finished(Failed(_LOST))
+        if not isinstance(message, pb.RunResponse):
+            # The library gives None for bytes that are no message.
+            raise PieceError("not a message")
+        return self._reader.read(message)
+
     async def _next(self) -> RunEvent | None:
         try:
             message = await self._call.read()
-            event = Finished(Failed(_LOST)) if message is EOF else self._reader.read(cast(pb.RunResponse, message))
+            event = self._read(message)
         except grpc.aio.AioRpcError as error:
             event = Finished(Failed(self._cancelled or failure_of(error, _LOST)))
         except asyncio.CancelledError:
