@@ -203,7 +203,7 @@ class Runners:
         self._serve()
         if ticket.is_waiting and len(self._turns) > self._settings.for_each_slot * max(1, self._slots()):
             self._turns.leave(ticket)
-            raise self._at_capacity("All sandboxes are in use and the queue is full.")
+            raise self._at_capacity(self._why("All sandboxes are in use and the queue is full."))
         assert ticket.given is not None
         try:
             async with asyncio.timeout_at(until):
@@ -211,7 +211,8 @@ class Runners:
         except TimeoutError:
             given = self._turns.leave(ticket)
             if given is None:
-                raise self._at_capacity(self._why_none_was_free()) from None
+                waited_s = self._settings.timeout_ms / 1000
+                raise self._at_capacity(self._why(f"No sandbox became free within {waited_s:g} s.")) from None
             return given
         except asyncio.CancelledError:
             given = self._turns.leave(ticket)
@@ -220,10 +221,8 @@ class Runners:
             raise
         return member
 
-    def _why_none_was_free(self) -> str:
-        if self.reachable == 0:
-            return "No runner can be reached."
-        return f"No sandbox became free within {self._settings.timeout_ms / 1000:g} s."
+    def _why(self, reason: str) -> str:
+        return reason if self.reachable else "No runner can be reached."
 
     def _opened(self, member: _Member) -> None:
         member.opening -= 1
