@@ -6,7 +6,7 @@ BIN := .venv/bin
 MEMBERS := protos services/kit services/openapi services/docsearch services/runner services/orchestrator services/local
 PYTEST_ARGS ?=
 
-.PHONY: gvisor-tools help setup demo demo-services test ci lint fmt types contracts generated protos docs lock wheels bench bench-search roundtrip conformance test-engines soak-engines bench-engines clean
+.PHONY: gvisor-tools test-pod help setup demo demo-services test ci lint fmt types contracts generated protos docs lock wheels bench bench-search roundtrip conformance test-engines soak-engines bench-engines clean
 
 help: ## list the verbs
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +58,11 @@ conformance: setup ## the MCP conformance suite, both requirement sets, on what 
 generated: setup ## generated files are what their sources give
 	@$(BIN)/python protos/generate.py --check
 	@$(BIN)/python docs/generate.py --check
+
+test-pod: setup ## the engine gvisor inside a runner's pod: its rights, attacks, and the engine suite (root, Linux)
+	@tools/pod/setup
+	@$(BIN)/pytest -q tests/pod
+	@PYTHONPATH=tests/plugins $(BIN)/python tests/pod/suite.py $(addprefix tests/engines/test_,contract.py limits.py lifecycle.py)
 
 ##@ make
 protos: setup ## protos/sandbridge/**.proto into protos/src
