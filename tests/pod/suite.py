@@ -13,7 +13,7 @@ from sandbridge_runner.engines.installed_runsc import find_runsc
 
 SECONDS = 900
 UNREADABLE = "tests/engines/test_lifecycle.py::test_s13_what_an_engine_writes_for_a_run_goes_with_the_run"
-"""Reads files of the users of sandboxes, which root of a pod cannot; what is left of them is looked at in test_pod.py."""
+"""Reads files of the users of sandboxes, which root of a pod cannot; test_pod.py looks at what is left of them."""
 OPTIONS = ("-q", "-p", "no:cacheprovider", "--engine", "gvisor", "--deselect", UNREADABLE)
 
 
