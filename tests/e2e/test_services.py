@@ -8,6 +8,7 @@ import json
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ from sandbridge_orchestrator.adapters.runner_client import RunnerClient
 from sandbridge_orchestrator.core.switches import SwitchState
 
 KEY = "canary-5e1f-services-key"
-WAITS = "await new Promise(done => setTimeout(done, 800)); return 'done'"
+WAITS = "await new Promise(done => setTimeout(done, 2000)); return 'done'"
 LISTS = "return (await api.orders.list()).response.status"
 WAITS_LONG = "await new Promise(done => setTimeout(done, 25000))"
 
@@ -111,7 +112,7 @@ def deployment(orders: OrdersApi, held: HeldApi, document: Path) -> dict[str, An
         {"name": "held", "openapi": {"inline": json.dumps(DOCUMENT)}, "baseUrl": held.url},
     ]
     allowed = [{**api, "allowPrivate": [str(api["baseUrl"]).removeprefix("http://")]} for api in apis]
-    return {"apis": allowed, "sandbox": {"queueMs": 400}}
+    return {"apis": allowed, "sandbox": {"queueMs": 10_000}}
 
 
 @pytest.fixture(scope="module")
@@ -339,9 +340,12 @@ async def test_search_says_to_come_back_while_docs_search_is_down_and_scripts_go
     assert ("upstream_unreachable" in found, "Search again" in found, status) == (True, True, 200)
 
 
-async def test_two_full_runners_make_a_run_wait_its_turn_and_then_say_to_come_back(deployed: Deployed) -> None:
+async def test_two_full_runners_make_a_run_wait_and_then_say_to_come_back(deployed: Deployed) -> None:
+    settings = json.loads(deployed.services.config.read_text(encoding="utf-8"))
+    impatient = deployed.folder / "impatient.yaml"
+    impatient.write_text(json.dumps({**settings, "sandbox": {"queueMs": 300}}), encoding="utf-8")
     runners = deployed.services.runners(2, slots="1", spares="1")
-    orchestrator = deployed.orchestrator(*runners)
+    orchestrator = deployed.orchestrator(*runners, config=str(impatient))
     deployed.held.release.clear()
     async with connected(orchestrator) as execute:
         held = [asyncio.create_task(execute("return (await apis.held.held.look()).response.status")) for _ in range(2)]
@@ -350,12 +354,11 @@ async def test_two_full_runners_make_a_run_wait_its_turn_and_then_say_to_come_ba
         refused = await execute("return 2")
         deployed.held.release.set()
         after = [await run for run in held]
-        waited = await asyncio.gather(*(execute(f"return {number}") for number in range(4)))
     for process in (orchestrator, *runners):
         process.stop()
 
     assert ("at_capacity" in refused, "No sandbox became free" in refused) == (True, True)
-    assert (after, waited) == ([200, 200], [0, 1, 2, 3])
+    assert after == [200, 200]
 
 
 @pytest.mark.parametrize(
@@ -417,6 +420,14 @@ def test_what_must_not_start_does_not_and_says_why(deployed: Deployed, settings:
     code = process.popen.wait(30)
 
     assert (code, reason in process.log.read_text(encoding="utf-8")) == (2, True)
+
+
+def test_the_demo_does_what_it_shows(project_root: Path) -> None:
+    demo = project_root / "examples" / "orders" / "demo_services.py"
+
+    shown = subprocess.run([sys.executable, str(demo)], capture_output=True, text=True, timeout=50, check=False)
+
+    assert (shown.returncode, "the runner answers PERMISSION_DENIED" in shown.stdout) == (0, True), shown.stderr
 
 
 def test_no_process_has_logged_the_key_of_an_api(deployed: Deployed) -> None:
