@@ -66,3 +66,14 @@ def test_certificate_files_are_named_by_their_directory_or_one_by_one(
 def test_a_service_without_certificates_says_what_to_set() -> None:
     with pytest.raises(SettingsError, match="SANDBRIDGE_TLS_DIR is not set"):
         _ = settings_from(ServiceSettings, {"SANDBRIDGE_TLS_KEY": "/k"}).tls
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "127.0.0.1:", ":7402", "host:70000", "a b:1", "[::1]", "::1:7402"])
+def test_an_address_without_host_or_port_is_refused(address: str) -> None:
+    with pytest.raises(SettingsError, match="SANDBRIDGE_ADDRESS: this is not HOST:PORT"):
+        settings_from(ServiceSettings, {"SANDBRIDGE_ADDRESS": address})
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:0", "0.0.0.0:7402", "[::]:7402", "runner-0.local:65535"])
+def test_an_address_is_a_host_and_a_port(address: str) -> None:
+    assert settings_from(ServiceSettings, {"SANDBRIDGE_ADDRESS": address}).address == address

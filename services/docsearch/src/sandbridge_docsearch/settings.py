@@ -7,13 +7,13 @@ from typing import Annotated
 
 from pydantic import Field
 
-from sandbridge_kit.environment import ServiceSettings
+from sandbridge_kit.environment import ListenAddress, ServiceSettings
 
 
 class DocsSettings(ServiceSettings):
     """The APIs themselves stand in the config file."""
 
-    address: str = "127.0.0.1:7401"
+    address: ListenAddress = "127.0.0.1:7401"
     """`host:port` to listen on."""
     config: Path
     """The config file: the `spec` of an McpDeployment, of which `apis[].name` and `apis[].openapi` are read."""

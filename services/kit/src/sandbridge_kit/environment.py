@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from sandbridge_kit.config import SettingsError
 from sandbridge_kit.rpc.tls import TlsFiles
@@ -15,12 +16,24 @@ from sandbridge_kit.rpc.tls import TlsFiles
 PREFIX = "SANDBRIDGE_"
 
 
+def _address(text: str) -> str:
+    found = re.fullmatch(r"(?:[A-Za-z0-9._-]+|\[[0-9a-fA-F:.]+\]):([0-9]{1,5})", text)
+    if found is None or int(found[1]) > 65_535:
+        # Without a port gRPC would silently take 443.
+        raise ValueError("this is not HOST:PORT, such as 0.0.0.0:7402 or [::]:7402")
+    return text
+
+
+ListenAddress: TypeAlias = Annotated[str, AfterValidator(_address)]
+"""`host:port` to listen on; port 0 takes a free one."""
+
+
 class ServiceSettings(BaseModel):
     """What every service process has: where it listens, and who it is. Times in seconds."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    address: str = "127.0.0.1:7400"
+    address: ListenAddress = "127.0.0.1:7400"
     """`host:port` to listen on; port 0 takes a free one."""
     tls_dir: Path | None = None
     """Directory with `tls.crt`, `tls.key` and `ca.crt`, such as a mounted Secret."""

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, ValidationError
 
 from sandbridge_kit.config import Deployment, SettingsError, explain, tree_from
-from sandbridge_kit.environment import ServiceSettings
+from sandbridge_kit.environment import ListenAddress, ServiceSettings
 from sandbridge_kit.validity import Accepted, Acknowledgement, Choice, Matrix, Refused
 from sandbridge_orchestrator.runners import Discover, listed, named
 
@@ -36,7 +36,7 @@ def _runners(text: str) -> str:
 class OrchestratorSettings(ServiceSettings):
     """One replica. `address` is the control port; `host` and `port` are where MCP clients connect."""
 
-    address: str = "127.0.0.1:7400"
+    address: ListenAddress = "127.0.0.1:7400"
     """The control port, `host:port`; port 0 takes a free one."""
     config: Path
     """The config file: the `spec` of an McpDeployment."""

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from sandbridge_kit.environment import ServiceSettings
+from sandbridge_kit.environment import ListenAddress, ServiceSettings
 from sandbridge_kit.ports.runner import MIB, RunLimits
 from sandbridge_runner.engines.options import EngineName, EngineOptions
 from sandbridge_runner.runtimes.base import RuntimeName
@@ -16,7 +16,7 @@ from sandbridge_runner.runtimes.base import RuntimeName
 class RunnerSettings(ServiceSettings):
     """A runner knows no API and holds no credential: only how it runs scripts, and how much each may use at most."""
 
-    address: str = "127.0.0.1:7402"
+    address: ListenAddress = "127.0.0.1:7402"
     """`host:port` to listen on."""
     engine: EngineName = "deno"
     """What stands around each script."""
