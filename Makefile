@@ -6,7 +6,7 @@ BIN := .venv/bin
 MEMBERS := protos services/kit services/openapi services/docsearch services/runner services/orchestrator services/local
 PYTEST_ARGS ?=
 
-.PHONY: gvisor-tools test-pod help setup demo demo-services test ci lint fmt types contracts generated protos docs lock wheels bench bench-search roundtrip conformance test-engines soak-engines bench-engines clean
+.PHONY: gvisor-tools test-pod help setup demo demo-services test ci lint fmt types contracts generated protos docs lock wheels bench bench-search roundtrip conformance test-engines test-microvm soak-engines bench-engines clean
 
 help: ## list the verbs
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ contracts: setup ## who may import whom
 test-engines: setup ## one suite on every engine that runs here, as a matrix (ENGINES=deno,gvisor RUNTIMES=node for some)
 	@PYTHONPATH=examples/orders:tests/plugins $(BIN)/python tests/engines/matrix.py \
 	  --engines "$(ENGINES)" --runtimes "$(RUNTIMES)" $(PYTEST_ARGS)
+
+test-microvm: setup ## the engine suite on real micro-VMs, in an emulated machine where KVM is missing (RUNTIME=node SOAK=30 CASES=…)
+	@SOAK="$(SOAK)" CASES="$(CASES)" tools/microvm/test $(or $(RUNTIME),deno)
 
 soak-engines: setup ## runs with random kills on every engine, then a look for leaks (RUNS=1000 ENGINES=deno SEED=1)
 	@PYTHONPATH=examples/orders:tests/plugins $(BIN)/python tests/engines/soak.py \

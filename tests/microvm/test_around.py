@@ -41,8 +41,9 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="micro-VMs need 
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A short path: sockets have to fit below it."""
+    """A path that every user may pass."""
     with tempfile.TemporaryDirectory(prefix="vm-") as path:
+        Path(path).chmod(0o755)
         yield Path(path)
 
 
@@ -278,14 +279,3 @@ async def test_a_host_without_virtualisation_is_refused_with_what_it_lacks(folde
         engine.prepare()
 
     assert [path.name for path in folder.iterdir()] == ["sdk"]
-
-
-async def test_a_folder_too_deep_for_sockets_is_refused(folder: Path, library: Path) -> None:
-    deep = folder / ("d" * 60)
-    deep.mkdir()
-    engine = MicrosandboxEngine(Deno(), EngineOptions(folder=deep), library=library, facts=lambda: GOOD)
-    with pytest.raises(OSError, match="choose another folder"):
-        engine.prepare()
-    engine.dispose()
-
-    assert [*deep.iterdir()] == []

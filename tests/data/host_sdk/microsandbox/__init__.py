@@ -70,7 +70,7 @@ class Stdin:
 
 
 def _home() -> Path:
-    return Path(os.environ["MSB_HOME"])
+    return Path(os.environ["MSB_HOME"]).resolve()
 
 
 class Image:

@@ -36,6 +36,8 @@ LOAD_TIMEOUT_S = 300
 MAX_DURATION_S = 6 * 3600
 """A micro-VM ends by itself after this: later than any run of any spare, should all that ought to kill it be dead."""
 IMAGE = "sandbridge/guest:1"
+STABLE_HOME = Path("/proc/self/cwd")
+"""What the SDK is told of its home: below the real path its sockets' names may become longer than the kernel takes."""
 GUEST_UID = 62_000
 GUEST_FOLDER = "/srv/guest"
 CACHE_FOLDER = "/cache"
@@ -156,7 +158,7 @@ class MicrosandboxEngine:
             name = self._owner.name(self._spawned)
             command = self._keeper("serve", name, self._plan(name, home))
             # The keeper's first child is the micro-VM.
-            launch = Launch(self._walls.wrap(command, uid), _environment(home), Path("/"), self._walls.depth + 1)
+            launch = Launch(self._walls.wrap(command, uid), _environment(STABLE_HOME), home, self._walls.depth + 1)
             return MicroVm(ProcessGuest(launch, scratch=belongings))
         except BaseException:
             belongings.remove()

@@ -22,8 +22,6 @@ from sandbridge_runner.engines.confinement import FIRST_UID, GUEST_USERS
 DEVICE = Path("/dev/kvm")
 KEEPER = "microvm_keeper.py"
 PROBE_TIMEOUT_S = 10
-MAX_HOME_CHARS = 60
-"""The SDK makes Unix sockets 48 characters below a home, and their paths end at 107."""
 REACHES = """
 import os, sys
 os.open(sys.argv[2], os.O_RDWR)
@@ -171,8 +169,6 @@ def _reaches(wrapper: Sequence[str], needed: tuple[str, str]) -> bool:
 
 def unsuitable(home: Path) -> str | None:
     """Return why `home` cannot hold micro-VMs, with the remedy; None where it can."""
-    if len(str(home)) > MAX_HOME_CHARS:
-        return f"{home} has over {MAX_HOME_CHARS} characters, too many for the sockets below it: choose another folder"
     try:
         os.setxattr(home, "user.sandbridge", b"1")
     except OSError:
