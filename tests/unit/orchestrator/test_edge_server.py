@@ -255,6 +255,16 @@ async def test_a_kept_result_is_read_as_a_resource_by_its_owner(client: Client, 
     assert code_mode.asked == [(LOCAL_CALLER, "h1")]
 
 
+async def test_a_resource_that_a_caller_is_refused_says_why(client: Client, code_mode: ScriptedCodeMode) -> None:
+    code_mode.outcome = fail(Code.REAUTHORISE, "An administrator has ended this session.")
+    async with client:
+        with pytest.raises(MCPError) as caught:
+            await client.read_resource("sandbridge://results/h1")
+
+    told = "An administrator has ended this session. The user must sign in again."
+    assert (caught.value.error.code, caught.value.error.message) == (-32602, told)
+
+
 @pytest.mark.parametrize("uri", ["sandbridge://results/h2", "file:///etc/passwd"])
 async def test_what_is_not_kept_is_not_found(client: Client, uri: str) -> None:
     async with client:

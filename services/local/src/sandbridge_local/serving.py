@@ -7,7 +7,6 @@ import contextlib
 import gc
 import logging
 import os
-import secrets
 import signal
 import sys
 from collections.abc import Mapping, Sequence
@@ -17,15 +16,14 @@ from typing import Any, NoReturn, TextIO
 from mcp.server.lowlevel import Server
 
 from sandbridge_kit.config import SettingsError
-from sandbridge_kit.identity import LOCAL_CALLER
 from sandbridge_kit.telemetry import set_up_logs
 from sandbridge_local.composition import Product, composed
 from sandbridge_local.settings import Settings
 from sandbridge_orchestrator.adapters.audit import audit_stream
 from sandbridge_orchestrator.deployment import LoadedApi
-from sandbridge_orchestrator.edge.http import loopback_app
 from sandbridge_orchestrator.edge.listener import HttpServer, listen, own_addresses
-from sandbridge_orchestrator.edge.server import Identity, build_server
+from sandbridge_orchestrator.edge.server import Identity
+from sandbridge_orchestrator.edge.single_tenant import single_tenant_app, single_tenant_server
 from sandbridge_orchestrator.edge.stdio import serve_stdio
 
 _STOP_S = 1.5
@@ -76,7 +74,7 @@ async def _serve(settings: Settings, keys: Mapping[str, str], apis: tuple[Loaded
 
 
 async def _transport(settings: Settings, product: Product) -> None:
-    server = build_server(
+    server = single_tenant_server(
         product.orchestrator,
         lambda: product.introduction,
         identity=Identity(
@@ -86,8 +84,6 @@ async def _transport(settings: Settings, product: Product) -> None:
             settings.description,
         ),
         transport=settings.transport,
-        caller_of=lambda context: LOCAL_CALLER,
-        new_boundary=lambda: secrets.token_hex(8),
     )
     if settings.transport == "stdio":
         print("sandbridge: serving on standard input and output, for the client that started this", file=sys.stderr)
@@ -99,13 +95,7 @@ async def _transport(settings: Settings, product: Product) -> None:
 async def _serve_http(settings: Settings, product: Product, server: Server[Any]) -> None:
     listener = listen(settings.host, settings.port)
     hosts = own_addresses(settings.host, listener.getsockname()[1])
-    app = loopback_app(
-        server,
-        lambda: product.introduction,
-        ready=lambda: product.ready,
-        hosts=hosts,
-        origins=[f"http://{host}" for host in hosts],
-    )
+    app = single_tenant_app(server, lambda: product.introduction, ready=lambda: product.ready, hosts=hosts)
     print(f"sandbridge: serving http://{hosts[0]}/mcp", file=sys.stderr, flush=True)
     await HttpServer(app, grace_s=1).serve(sockets=[listener])
 

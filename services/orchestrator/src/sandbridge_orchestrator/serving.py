@@ -5,20 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import secrets
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any, TextIO
+from typing import TextIO
 
 import structlog
-from mcp.server.lowlevel import Server
 
 from sandbridge_kit.config import Deployment, SettingsError
 from sandbridge_kit.errors import Code, Failure
-from sandbridge_kit.identity import LOCAL_CALLER
 from sandbridge_kit.lifetime import Lifetime
 from sandbridge_kit.rpc import RpcServer, TlsSource
 from sandbridge_openapi.model import Document
@@ -30,11 +27,11 @@ from sandbridge_orchestrator.composition import Neighbours, composed
 from sandbridge_orchestrator.core.limits import Limits
 from sandbridge_orchestrator.core.switches import SwitchState
 from sandbridge_orchestrator.deployment import LoadedApi, limits_of, loaded_api, served_api
-from sandbridge_orchestrator.edge.http import loopback_app
 from sandbridge_orchestrator.edge.introduction import Introduction, instructions, introduction_of
 from sandbridge_orchestrator.edge.listener import HttpServer, listen, own_addresses
 from sandbridge_orchestrator.edge.opening import Opening
-from sandbridge_orchestrator.edge.server import Identity, build_server
+from sandbridge_orchestrator.edge.server import Identity
+from sandbridge_orchestrator.edge.single_tenant import single_tenant_app, single_tenant_server
 from sandbridge_orchestrator.gate import ControlledGate
 from sandbridge_orchestrator.rpc import control_server
 from sandbridge_orchestrator.runners import QueueSettings, Runners
@@ -177,7 +174,7 @@ def _first_state(settings: OrchestratorSettings, deployment: Deployment) -> Swit
 
 
 def _app(replica: Replica, hosts: list[str]) -> Opening:
-    server: Server[Any] = build_server(
+    server = single_tenant_server(
         replica.orchestrator,
         lambda: replica.introduction,
         identity=Identity(
@@ -187,8 +184,6 @@ def _app(replica: Replica, hosts: list[str]) -> Opening:
             replica.deployment.description,
         ),
         transport="http",
-        caller_of=lambda context: LOCAL_CALLER,
-        new_boundary=lambda: secrets.token_hex(8),
     )
 
     def renew(introduction: Introduction) -> None:
@@ -198,13 +193,7 @@ def _app(replica: Replica, hosts: list[str]) -> Opening:
 
     replica.on_introduction = renew
     renew(replica.introduction)
-    app = loopback_app(
-        server,
-        lambda: replica.introduction,
-        ready=lambda: replica.is_ready,
-        hosts=hosts,
-        origins=[f"http://{host}" for host in hosts],
-    )
+    app = single_tenant_app(server, lambda: replica.introduction, ready=lambda: replica.is_ready, hosts=hosts)
     return Opening(app, lambda: replica.is_open)
 
 

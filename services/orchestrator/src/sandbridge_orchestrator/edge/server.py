@@ -61,7 +61,7 @@ class CodeMode(Protocol):
         ...
 
     async def kept(self, caller: Caller, handle: str) -> Kept | None:
-        """Return what the caller keeps under a handle, if anything."""
+        """Return what the caller keeps under a handle, if anything; raises SandbridgeError for a blocked caller."""
         ...
 
 
@@ -121,7 +121,10 @@ def build_server(
 
     async def read_resource(ctx: Context, params: mcp_types.ReadResourceRequestParams) -> mcp_types.ReadResourceResult:
         handle = handle_of(str(params.uri))
-        kept = None if handle is None else await code_mode.kept(caller_of(ctx), handle)
+        try:
+            kept = None if handle is None else await code_mode.kept(caller_of(ctx), handle)
+        except SandbridgeError as error:
+            raise MCPError(_INVALID_PARAMS, f"{error.failure.message} {error.failure.advice}") from None
         if kept is None:
             raise MCPError(_INVALID_PARAMS, "There is no such resource; kept results last a day.", {"uri": params.uri})
         return mcp_types.ReadResourceResult(contents=[contents(RESULT_URI + kept.handle, kept.mime, kept.data)])

@@ -49,4 +49,6 @@ class ScriptedCodeMode:
 
     async def kept(self, caller: Caller, handle: str) -> Kept | None:
         self.asked.append((caller, handle))
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
         return Kept(handle, "application/json", b"[1]") if handle == "h1" else None
