@@ -3,49 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import struct
 
 import pytest
 from guests import a_start, run_on
+from shell_guests import READY, RETURNS, ShellEngine, a_frame
 
 from sandbridge_kit.errors import Code, SandbridgeError
 from sandbridge_kit.ports.runner import RunnerStatus
-from sandbridge_runner.engines.base import Guest
-from sandbridge_runner.engines.process import Launch, ProcessGuest
 from sandbridge_runner.pool import PoolSettings, WarmPool
 from sandbridge_runner.service import PoolRunner
-
-
-def a_frame(head: dict[str, object], body: bytes = b"") -> str:
-    """The frame as octal escapes of printf."""
-    text = json.dumps(head).encode()
-    return "".join(f"\\{byte:03o}" for byte in struct.pack(">II", len(text), len(body)) + text + body)
-
-
-READY = f"printf '{a_frame({'t': 'ready', 'build': 'x'})}'"
-RETURNS = f"{READY}; head -c 8 >/dev/null; printf '{a_frame({'t': 'finished', 'ok': True}, b'7')}'; exec cat >/dev/null"
-
-
-class ShellEngine:
-    """Guests that are shell scripts: the pool knows nothing of what an engine runs."""
-
-    build = "shell"
-
-    def __init__(self, script: str) -> None:
-        self.script = script
-        self.guests: list[ProcessGuest] = []
-        self.is_disposed = False
-
-    def prepare(self) -> None:
-        pass
-
-    def spawn(self) -> Guest:
-        self.guests.append(ProcessGuest(Launch(["/bin/sh", "-c", self.script], {"PATH": "/usr/bin:/bin"})))
-        return self.guests[-1]
-
-    def dispose(self) -> None:
-        self.is_disposed = True
 
 
 async def until(condition: object, within: float = 5.0) -> bool:

@@ -60,7 +60,9 @@ def test_a_long_body_is_sent_in_chunks_of_which_the_last_has_no_more() -> None:
         (b"hello", "not JSON"),
         (b"\xff\xfe", "not JSON"),
         (b'{"a":NaN}', "NaN"),
-        (b'{"a":1e999999}x', "not JSON"),
+        (b'{"a":1e999999}', "beyond a double"),
+        (b"[" * 65 + b'"' + b'\\"' * 100_000, "deeper than 64"),
+        ('{"a":1}'.encode("utf-16"), "not JSON"),
         (b'{"a":' + b"9" * 5000 + b"}", "not JSON"),
     ],
 )

@@ -18,6 +18,9 @@ KINDS = frozenset(get_args(AskKind))
 LEVELS = frozenset({"log", "info", "warn", "error", "debug"})
 MAX_UNANSWERED = 10_000
 MAX_TEXT = 8_000
+MAX_DROPPED = 1_000
+"""Console frames beyond a run's share that are read and dropped before their number ends the run."""
+MAX_NUMBER = 2**31 - 1
 OWN_CODES = frozenset(
     {Code.SCRIPT_ERROR, Code.SYNTAX_ERROR, Code.OUTPUT_EXCEEDED, Code.MEMORY_EXCEEDED, Code.INVALID_ARGUMENTS}
 )
@@ -50,8 +53,9 @@ class Conversation:
         self._codes = set(OWN_CODES)
         self._console_left = 0
         self._head: Mapping[str, Any] | None = None
-        self._chunks: list[bytes] = []
-        self._held = 0
+        # One buffer, not a list: a piece of one byte would cost fifty as an object.
+        self._body = bytearray()
+        self._dropped = 0
 
     def start(self, limits: RunLimits) -> None:
         """The script is on its way: from now on the guest may speak, within these limits."""
@@ -93,20 +97,21 @@ class Conversation:
         kind = (self._head or head).get("t")
         if self._head is not None and (head.get("t"), head.get("seq")) != (kind, self._head.get("seq")):
             raise FrameError("a frame in the middle of another message")
-        self._held += len(frame.body)
-        if kind == "finished" and self._held > limits.result_bytes:
+        held = len(self._body) + len(frame.body)
+        if kind == "finished" and held > limits.result_bytes:
             raise Ended(Failure(Code.OUTPUT_EXCEEDED, f"the result is larger than {limits.result_bytes} bytes"))
-        if kind != "finished" and self._held > limits.body_bytes:
+        if kind != "finished" and held > limits.body_bytes:
             raise FrameError(f"a body of more than {limits.body_bytes} bytes")
         if self._head is None and more is False:
-            self._held = 0
             return frame
+        if not frame.body:
+            raise FrameError("an empty frame in the middle of a message")
         self._head = head if self._head is None else self._head
-        self._chunks.append(frame.body)
+        self._body += frame.body
         if more is not False:
             return None
-        whole = Frame({name: value for name, value in self._head.items() if name != "more"}, b"".join(self._chunks))
-        self._head, self._chunks, self._held = None, [], 0
+        whole = Frame({name: value for name, value in self._head.items() if name != "more"}, bytes(self._body))
+        self._head, self._body = None, bytearray()
         return whole
 
     def _event(self, head: Mapping[str, Any], body: bytes, limits: RunLimits) -> Iterator[RunEvent]:
@@ -130,6 +135,10 @@ class Conversation:
         if self._console_left > -1024:
             self._console_left -= size
             yield Console(level, text[: limits.console_bytes].encode(errors="replace").decode())
+            return
+        self._dropped += 1
+        if self._dropped > MAX_DROPPED:
+            raise FrameError("console output went on after its share was used up")
 
     def _ask(self, head: Mapping[str, Any], body: bytes) -> Ask:
         kind, seq = head.get("kind"), head.get("seq")
@@ -161,14 +170,13 @@ class Conversation:
     def _failure(self, error: Mapping[str, Any]) -> Failure:
         code = error.get("code")
         known = Code(code) if code in self._codes else Code.SCRIPT_ERROR
-        line, column, wait = error.get("line"), error.get("column"), error.get("retryAfterMs")
-        has_place = isinstance(line, int) and isinstance(column, int) and line > 0 and column > 0
+        line, column, wait = (_number(error.get(name)) for name in ("line", "column", "retryAfterMs"))
         return Failure(
             known,
             _text(error.get("message")) or "the script failed",
             _text(error.get("hint")),
-            wait if isinstance(wait, int) else None,
-            Position(line, column) if has_place and isinstance(line, int) and isinstance(column, int) else None,
+            wait,
+            Position(line, column) if line and column else None,
         )
 
 
@@ -190,6 +198,10 @@ def _finite(number: str) -> float:
     if not math.isfinite(value):
         raise ValueError("a number beyond a double")
     return value
+
+
+def _number(value: object) -> int | None:
+    return value if type(value) is int and 0 <= value <= MAX_NUMBER else None
 
 
 def _text(value: object) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import struct
 from collections.abc import Iterator, Mapping
@@ -13,7 +14,9 @@ MAX_HEAD_BYTES = 256 * 1024
 MAX_CHUNK_BYTES = 1024 * 1024
 MAX_DEPTH = 64
 _PREFIX = struct.Struct(">II")
-_STRUCTURE = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+# A string without an end is taken whole too: looking for one anew at each of its quotes would take quadratic time.
+_STRUCTURE = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 class FrameError(Exception):
@@ -56,12 +59,22 @@ def decode_head(raw: bytes) -> Mapping[str, Any]:
     if _depth(raw) > MAX_DEPTH:
         raise FrameError(f"a head is nested deeper than {MAX_DEPTH} levels")
     try:
-        head = json.loads(raw, object_pairs_hook=_members, parse_constant=_refuse_constant)
+        # Text, not bytes: from bytes json would also take UTF-16 and UTF-32.
+        head = json.loads(
+            raw.decode(), object_pairs_hook=_members, parse_constant=_refuse_constant, parse_float=_finite
+        )
     except (ValueError, RecursionError) as error:
         raise FrameError(f"a head is not JSON: {error}"[:200]) from None
     if not isinstance(head, dict):
         raise FrameError("a head is not a JSON object")
-    return head
+    return head if _SURROGATE.search(raw) is None else _well_formed(head)
+
+
+def _well_formed(head: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Replace halves of surrogate pairs, which no encoding of Unicode can carry on, by U+FFFD."""
+    text = json.dumps(head, ensure_ascii=False).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    found: Mapping[str, Any] = json.loads(text)
+    return found
 
 
 def _depth(raw: bytes) -> int:
@@ -83,6 +96,13 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(members) != len(pairs):
         raise FrameError("a head has a key twice")
     return members
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    if not math.isfinite(value):
+        raise FrameError("a head holds a number beyond a double")
+    return value
 
 
 def _refuse_constant(name: str) -> float:
