@@ -48,6 +48,9 @@ def parser(version: str) -> argparse.ArgumentParser:
     )
     _settings(policy, "mode", *_ENGINE, "egress-authority")
 
+    client = _command(commands, "client", "write a typed client that stands alone")
+    client.add_argument("--out", required=True, metavar="DIR", help="where client.mjs and client.d.ts go")
+
     init = _command(commands, "init", "print a commented starting file")
     init.add_argument("--kind", choices=("config", "deployment"), default="config")
 

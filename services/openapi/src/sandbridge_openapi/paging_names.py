@@ -103,10 +103,10 @@ ITEM_MEMBERS = (
 WRAPPERS = frozenset({"data", "result", "results", "response", "embedded", "body", "payload"})
 NOT_ITEMS = frozenset({"errors", "warnings", "included", "links", "meta", "facets", "aggregations"})
 
-_CONTAINERS = frozenset(
+CONTAINERS = frozenset(
     {"meta", "metadata", "pagination", "paging", "pageinfo", "responsemetadata", "links", "cursors", "page", "pages"}
 ) | {"nextpage", "next", "info", "data", "result", "response", "listmetadata"}
-_TARGETS = ("href", "url", "uri", "offset", "cursor", "token", "page")
+TARGETS = ("href", "url", "uri", "offset", "cursor", "token", "page")
 _DEPTH = 4
 
 
@@ -124,10 +124,10 @@ def members(data: Json, depth: int = _DEPTH) -> Iterator[tuple[str, Json]]:
         key = plain(name)
         if not isinstance(value, Mapping):
             yield key, value
-        elif key in _CONTAINERS:
+        elif key in CONTAINERS:
             inner.append((key, value))
     for key, value in inner:
         if key in ("next", "nextpage"):
-            yield from ((key, value[target]) for target in _TARGETS if target in value)
+            yield from ((key, value[target]) for target in TARGETS if target in value)
         else:
             yield from members(value, depth - 1)

@@ -7,6 +7,7 @@ recursive schemas are finite.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -36,6 +37,9 @@ class Limits:
     values: int = 24
     text: int = 160
     """Characters of each doc comment; 0 leaves descriptions out and keeps bounds."""
+    for_compiler: bool = False
+    """True for a file of declarations: a type that comes back to itself does so through an object type, and no value
+    of an enumeration is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +257,7 @@ class _Writer:
     def _object(self, schema: Mapping[str, Any], depth: int) -> str:
         members = [(n, s) for n, s in mapping(schema.get("properties")).items() if not self._left_out(s)]
         extra = schema.get("additionalProperties")
-        open_type = f"Record<string, {self.type(extra, depth + 1)}>" if isinstance(extra, Mapping) else ""
+        open_type = self._open_type(self.type(extra, depth + 1)) if isinstance(extra, Mapping) else ""
         if not members:
             return open_type or ("{}" if extra is False else "Record<string, unknown>")
         if depth >= self.limits.depth:
@@ -261,6 +265,9 @@ class _Writer:
             return f"Record<string, unknown> /* {shown} */"
         text = self._members(members, schema.get("required"), depth)
         return f"{text} & {open_type}" if open_type else text
+
+    def _open_type(self, value: str) -> str:
+        return f"{{ [name: string]: {value} }}" if self.limits.for_compiler else f"Record<string, {value}>"
 
     def _left_out(self, schema: Any) -> bool:
         flag = "readOnly" if self.direction == "input" else "writeOnly"
@@ -288,7 +295,8 @@ class _Writer:
 
     def _values(self, values: list[Json]) -> str:
         texts = list(dict.fromkeys(_literal_type(value) for value in values))
-        shown = [text for text in texts[: self.limits.values] if len(text) <= _LONGEST_LITERAL]
+        most = sys.maxsize if self.limits.for_compiler else _LONGEST_LITERAL
+        shown = [text for text in texts[: self.limits.values] if len(text) <= most]
         more = len(texts) - len(shown)
         if not shown:
             return "string"
