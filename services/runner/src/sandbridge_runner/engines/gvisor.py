@@ -62,6 +62,8 @@ class Plan:
     bundle: Path
     uids: range
     """The users that sandboxes get, one each; empty where they stay the server's own."""
+    is_current: bool = True
+    """False for a runsc that may not know every option yet."""
 
     def command(self, *, state: Path, name: str) -> tuple[str, ...]:
         """Return the argument vector of one sandbox that keeps its state in the folder `state`."""
@@ -75,7 +77,7 @@ class Plan:
             "--ignore-cgroups",
             "--host-uds=none",
             "--host-fifo=none",
-            "--character-device-policy=emulated-only",
+            *(("--character-device-policy=emulated-only",) if self.is_current else ()),
             "run",
             f"--bundle={self.bundle}",
             name,
@@ -103,6 +105,7 @@ class GvisorEngine:
         self._runtime = runtime
         self._binary = binary
         self._allow_outdated = allow_outdated
+        self._is_current = True
         self._parent = parent
         self._use_groups = use_groups
         self._home: Home | None = None
@@ -128,7 +131,7 @@ class GvisorEngine:
         """Write the image and run one sandbox on trial. Raises OSError that names what is missing and the fix."""
         require_tools()
         binary = find_runsc(self._binary)
-        require_current(binary, allow_outdated=self._allow_outdated)
+        self._is_current = require_current(binary, allow_outdated=self._allow_outdated)
         self._home = home = Home(HOME_PREFIX, self._parent)
         try:
             self._make(home, binary)
@@ -155,7 +158,7 @@ class GvisorEngine:
         self._groups = self._find_groups()
         failures = []
         for platform in PLATFORMS:
-            self._plan = Plan(runsc_here, platform, bundle, uids)
+            self._plan = Plan(runsc_here, platform, bundle, uids, self._is_current)
             failure = self._try()
             if failure is None:
                 return

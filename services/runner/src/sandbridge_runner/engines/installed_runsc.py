@@ -39,11 +39,12 @@ def version_of(binary: Path) -> str:
     return runsc.version_in(done.stdout.decode(errors="replace"))
 
 
-def require_current(binary: Path, *, allow_outdated: bool) -> None:
-    """Raise PermissionError for a runsc with known holes."""
+def require_current(binary: Path, *, allow_outdated: bool) -> bool:
+    """Return True for a runsc without known holes. Raises PermissionError for others, unless they are allowed."""
     version = version_of(binary)
     holes = runsc.outdated(version)
     if holes and not allow_outdated:
         names = ", ".join(hole.id for hole in holes)
         known = f"version {version}" if runsc.built_on(version) else "a version that does not say when it was made"
         raise PermissionError(f"runsc is {known}, which may have known holes ({names}): run `make gvisor-tools`")
+    return not holes
