@@ -18,6 +18,7 @@ _CORE = (
     "f02 a process of a sandbox*: innermost",
     "e01 e02*",
     "e19*",
+    "f16*",
     "s01 a bomb*",
 )
 _FILES = ("s22 s02*", "s13 a file*", "s14 a file of the host*")
