@@ -12,6 +12,8 @@ import pytest
 import yaml
 from sandbridge_command import Ran
 
+from orders_service.process import OrdersApi
+
 Command = Callable[..., Ran]
 
 
@@ -96,3 +98,30 @@ def test_what_the_matrix_refuses_ends_the_start_with_its_fix(
     ran = sandbridge(command, *script, "--openapi", document, *arguments, given="return 1")
 
     assert (ran.code, ran.out, words in ran.err) == (2, "", True)
+
+
+@pytest.mark.parametrize(
+    ("authority", "environ", "recorded", "banner"),
+    [
+        ("bridge", {}, 1, ""),
+        ("executor", {}, 0, "EGRESS BY THE ENGINE"),
+        ("none", {"SANDBRIDGE_ACKNOWLEDGE_NO_EGRESS_CONTROL": "1"}, 0, "NO EGRESS CONTROL"),
+    ],
+)
+def test_a_scripts_own_fetch_crosses_the_bridge_unless_another_authority_lets_it_out(
+    sandbridge: Command,
+    shared_orders: OrdersApi,
+    tmp_path: Path,
+    authority: str,
+    environ: dict[str, str],
+    recorded: int,
+    banner: str,
+) -> None:
+    trail = tmp_path / "audit.jsonl"
+    arguments = ["--openapi", str(shared_orders.document), "--base-url", shared_orders.url, "--audit-file", str(trail)]
+    code = f"return (await fetch('{shared_orders.url}/health')).status"
+
+    ran = sandbridge("run", "-", *arguments, "--egress-authority", authority, given=code, environ=environ)
+
+    calls = [line for line in trail.read_text().splitlines() if json.loads(line)["event"] == "api_call"]
+    assert (ran.out.strip(), len(calls), banner in ran.err) == ("200", recorded, True)
