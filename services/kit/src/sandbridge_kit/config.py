@@ -6,9 +6,11 @@ An unknown key is an error that names it. Secrets are no settings.
 from __future__ import annotations
 
 import difflib
+import ipaddress
 import re
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -16,7 +18,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
 
 from sandbridge_kit.ports.runner import MIB, RunLimits
-from sandbridge_kit.validity import EngineName, RuntimeName
+from sandbridge_kit.validity import EngineName, RuntimeName, is_loopback
 
 _WRITTEN_AS = {"tuple_type": "this must be a list", "model_type": "this must be a mapping"}
 """What YAML calls the types that the schema is made of."""
@@ -49,6 +51,42 @@ def _host_port(text: str) -> str:
     return text.lower()
 
 
+def _endpoint(text: str) -> str:
+    unfit = ValueError(f"{text[:100]!r} is not a plain URL, such as https://id.example.com")
+    try:
+        parts = urlsplit(text)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        raise unfit from None
+    if host is None or "@" in parts.netloc or parts.query or parts.fragment or not text.isprintable() or " " in text:
+        raise unfit
+    if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(host)):
+        raise ValueError(f"{text[:100]!r} must be https; http is for loopback only")
+    return text
+
+
+def _browser_origin(text: str) -> str:
+    parts = urlsplit(_endpoint(text))
+    if parts.path:
+        raise ValueError(f"{text[:100]!r} is not an origin, such as https://app.example.com")
+    return text
+
+
+def _resource(text: str) -> str:
+    if _endpoint(text).endswith("/"):
+        raise ValueError(f"{text[:100]!r} must not end with a slash: clients compare it character by character")
+    return text
+
+
+def _network(text: str) -> str:
+    return str(ipaddress.ip_network(text))
+
+
+Endpoint = Annotated[str, AfterValidator(_endpoint)]
+Scopes = tuple[Annotated[str, Field(pattern=r"^[\x21\x23-\x5b\x5d-\x7e]+$", max_length=256)], ...]
+Name = Annotated[str, Field(min_length=1, max_length=512)]
+
+
 class DocumentSettings(Section):
     """Where an OpenAPI document is: exactly one of a path, a URL, or the text itself."""
 
@@ -70,6 +108,30 @@ class DocumentSettings(Section):
         return self
 
 
+class CredentialSettings(Section):
+    """Whose credential an API gets, for callers that signed in."""
+
+    mode: Literal["none", "static", "tokenExchange"]
+    shared_identity: Literal["acknowledged"] | None = None
+    """For `static`: every caller acts with the same key."""
+    audience: Name | None = None
+    """For `tokenExchange`: the API, as its authorization server calls it (RFC 8693 section 2.1)."""
+    resource: Endpoint | None = None
+    """For `tokenExchange`: the API's URL (RFC 8707)."""
+    scopes: Scopes = ()
+    """For `tokenExchange`: what the exchanged token may do."""
+
+    @model_validator(mode="after")
+    def _fits_its_mode(self) -> CredentialSettings:
+        if self.mode != "tokenExchange" and (self.audience or self.resource or self.scopes):
+            raise ValueError("audience, resource and scopes belong to the mode tokenExchange")
+        if self.mode == "tokenExchange" and not (self.audience or self.resource or self.scopes):
+            raise ValueError("tokenExchange needs an audience, a resource or scopes: a token for what?")
+        if self.mode != "static" and self.shared_identity is not None:
+            raise ValueError("sharedIdentity belongs to the mode static")
+        return self
+
+
 class ApiSettings(Section):
     """One API."""
 
@@ -78,6 +140,8 @@ class ApiSettings(Section):
     base_url: str | None = None
     allow_private: tuple[Annotated[str, AfterValidator(_host_port)], ...] = ()
     """Private addresses that calls may reach, as exact `host:port`."""
+    credential: CredentialSettings | None = None
+    """Whose credential it gets; without sign-in its key, if it has one."""
 
 
 class LimitSettings(Section):
@@ -106,6 +170,82 @@ class SandboxSettings(Section):
     limits: LimitSettings = LimitSettings()
 
 
+class ExchangeSettings(Section):
+    """How a caller's token is traded at its issuer for one of an API. The client's secret is no setting."""
+
+    grant: Literal["token-exchange", "jwt-bearer"] = "token-exchange"
+    """RFC 8693, or RFC 7523 section 2.1 for issuers that have only that."""
+    token_endpoint: Endpoint | None = None
+    """By default what the issuer's metadata names, where that is at the issuer's own host."""
+    client_id: Name
+    client_auth: Literal["basic", "post"] = "basic"
+
+
+class IssuerSettings(Section):
+    """One authorization server whose tokens are taken."""
+
+    name: Annotated[str, AfterValidator(_api_name)] = "main"
+    """What its client secret is found by."""
+    issuer: Endpoint
+    """Exactly as it stands in tokens."""
+    audiences: Annotated[tuple[Name, ...], Field(min_length=1, max_length=16)]
+    """What tokens must be for; the resource, as a rule."""
+    jwks_uri: Endpoint | None = None
+    """Where its keys are; by default what its metadata says."""
+    algorithms: Annotated[tuple[Literal["RS256", "PS256", "ES256", "EdDSA"], ...], Field(min_length=1)] = (
+        "RS256",
+        "PS256",
+        "ES256",
+        "EdDSA",
+    )
+    token_profile: Literal["rfc9068", "legacy"] = "rfc9068"  # noqa: S105 - the name of a profile
+    """legacy takes access tokens whose type is only JWT; they must have a scope claim."""
+    subject_claims: Annotated[tuple[Name, ...], Field(min_length=1, max_length=4)] = ("sub",)
+    """What makes up the subject; several are combined, and all must be there."""
+    scope_claim: Name = "scope"
+    claims: Annotated[tuple[Name, ...], Field(max_length=32)] = ()
+    """Further claims that policy may see."""
+    leeway_s: Annotated[int, Field(ge=0, le=60)] = 30
+    """How far clocks may differ."""
+    public_client_id: Name | None = None
+    """Shown to people whose client cannot register itself."""
+    allow_private: tuple[Annotated[str, AfterValidator(_host_port)], ...] = ()
+    """Private addresses of its endpoints, as exact `host:port`."""
+    exchange: ExchangeSettings | None = None
+
+
+class ToolScopeSettings(Section):
+    """What a token must allow for each tool, beside the scopes of every request."""
+
+    search_docs: Scopes = ()
+    execute: Scopes = ()
+
+
+class AuthSettings(Section):
+    """Sign-in: the endpoint as an OAuth protected resource."""
+
+    resource: Annotated[str, AfterValidator(_resource)]
+    """The endpoint's public URL, as clients type it."""
+    issuers: Annotated[tuple[IssuerSettings, ...], Field(min_length=1, max_length=16)]
+    scopes: Scopes = ()
+    """What every request needs."""
+    tool_scopes: ToolScopeSettings = ToolScopeSettings()
+    allowed_origins: Annotated[tuple[Annotated[str, AfterValidator(_browser_origin)], ...], Field(max_length=64)] = ()
+    """Origins of web pages that may use the endpoint."""
+    trusted_proxies: Annotated[tuple[Annotated[str, AfterValidator(_network)], ...], Field(max_length=64)] = ()
+    """Networks of proxies in front, whose `X-Forwarded-For` is believed."""
+
+    @model_validator(mode="after")
+    def _issuers_differ(self) -> AuthSettings:
+        for what, values in (
+            ("name", [one.name for one in self.issuers]),
+            ("issuer", [one.issuer for one in self.issuers]),
+        ):
+            if twice := sorted({value for value in values if values.count(value) > 1}):
+                raise ValueError(f"two issuers have the {what} {twice[0]!r}")
+        return self
+
+
 class Deployment(Section):
     """One endpoint: the APIs it serves, what clients are told, and how scripts are run."""
 
@@ -114,6 +254,17 @@ class Deployment(Section):
     description: str | None = None
     sandbox: SandboxSettings = SandboxSettings()
     execute_disabled: bool = False
+    auth: AuthSettings | None = None
+    """Sign-in over HTTP."""
+
+    @model_validator(mode="after")
+    def _exchanges_are_possible(self) -> Self:
+        exchanging = [api.name for api in self.apis if api.credential and api.credential.mode == "tokenExchange"]
+        lacking = [one.name for one in self.auth.issuers if one.exchange is None] if self.auth else []
+        if exchanging and (self.auth is None or lacking):
+            missing = f"the issuer {lacking[0]!r} has no `exchange`" if lacking else "there is no `auth`"
+            raise ValueError(f"the API {exchanging[0]!r} uses tokenExchange, but {missing}")
+        return self
 
     @model_validator(mode="after")
     def _apis_have_names(self) -> Self:
@@ -157,4 +308,15 @@ def _problem(problem: ErrorDetails, keys: list[str], set_by: Mapping[tuple[str, 
     return f"{where}: {text}" if where else text
 
 
-MODELS: tuple[type[Section], ...] = (Deployment, ApiSettings, DocumentSettings, SandboxSettings, LimitSettings)
+MODELS: tuple[type[Section], ...] = (
+    Deployment,
+    ApiSettings,
+    DocumentSettings,
+    CredentialSettings,
+    SandboxSettings,
+    LimitSettings,
+    AuthSettings,
+    IssuerSettings,
+    ExchangeSettings,
+    ToolScopeSettings,
+)
