@@ -19,8 +19,10 @@ from sandbridge_runner.core.microvm import (
     obstacles,
     owner_of,
 )
-from sandbridge_runner.engines.microsandbox import MAX_DURATION_S
+from sandbridge_runner.engines.microsandbox import MAX_DURATION_S, OVERHEAD_MIB, MicrosandboxEngine
 from sandbridge_runner.pool import PoolSettings
+from sandbridge_runner.runtimes.deno import Deno
+from sandbridge_runner.settings import RunnerSettings
 
 LONGEST_RUN_S = 15 * 60
 GOOD = HostFacts(
@@ -132,3 +134,12 @@ def test_the_documents_of_an_image_point_at_each_other_by_digest_and_size() -> N
         "arm64",
         {"type": "layers", "diff_ids": [f"sha256:{'ab' * 32}"]},
     )
+
+
+def test_a_micro_vm_has_room_for_the_largest_limit_that_its_server_allows() -> None:
+    sizes = []
+    for mebibytes in (64, 256, 4096):
+        settings = RunnerSettings(engine="microsandbox", max_memory_mib=mebibytes)
+        sizes.append(MicrosandboxEngine(Deno(), settings.options).memory_mib)
+
+    assert sizes == [76 + OVERHEAD_MIB, 307 + OVERHEAD_MIB, 4915 + OVERHEAD_MIB]

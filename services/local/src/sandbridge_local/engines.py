@@ -26,6 +26,7 @@ def options_of(sandbox: LocalSandboxSettings, *, reach: Reach = ()) -> EngineOpt
         reach=reach,
         runsc=Path(sandbox.runsc) if sandbox.runsc else None,
         allow_outdated_runsc=sandbox.allow_outdated_runsc,
+        memory_bytes=sandbox.limits.for_run().memory_bytes,
     )
 
 

@@ -52,4 +52,5 @@ class RunnerSettings(ServiceSettings):
             runsc=self.runsc,
             allow_outdated_runsc=self.allow_outdated_runsc and not self.require_pod,
             folder=self.folder,
+            memory_bytes=self.ceilings.memory_bytes,
         )
