@@ -44,7 +44,7 @@ def main(verb: str, _name: str, text: str) -> None:
         code = asyncio.run(serve(plan))
     except Exception as error:
         report(f"the micro-VM was lost: {error}")
-        code = NOT_STARTED
+        code = LOST
     # Not sys.exit: threads of the SDK would be waited for.
     os._exit(code)
 
