@@ -55,6 +55,91 @@ ATTACKS = {
 }
 
 
+CLIMBS = """
+const want = 'import("node:fs")', told = (name) => `.then((m) => { globalThis.${name} = m }, () => {})`;
+const AsyncFunction = (async () => {}).constructor;
+const ways = {
+  direct: () => eval(want), indirect: () => (0, eval)(want), made: () => new Function('return ' + want)(),
+  madeAsync: () => new AsyncFunction('return ' + want)(), mapped: () => [want].map(eval)[0],
+  then: () => Promise.resolve(want).then(eval),
+  thenMade: () => Promise.resolve('return ' + want).then(Function).then((f) => f()),
+  microtask: () => queueMicrotask(eval.bind(null, want + told('a'))),
+  timer: () => setTimeout(eval.bind(null, want + told('b')), 1),
+  interval: () => {
+    const t = setInterval(eval.bind(null, want + told('c')), 1); setTimeout(() => clearInterval(t), 9)
+  },
+  signal: () => {
+    const c = new AbortController(); c.signal.addEventListener('abort', eval.bind(null, want + told('d'))); c.abort()
+  },
+  source: () => eval('import.source("node:fs")'), deferred: () => eval('import.defer("node:fs")'),
+  require: () => require('node:fs'), module: () => module, process: () => process, global: () => global,
+  meta: () => (0, eval)('import.meta.filename'), caller: () => new Function('return arguments.callee.caller')(),
+  argument: () => new Function('return arguments.callee.caller.arguments')(),
+};
+const open = [];
+for (const [name, way] of Object.entries(ways)) {
+  try { if ((await way() ?? 1) !== 1 && name !== 'timer') open.push(name) } catch {}
+}
+await new Promise((resolve) => setTimeout(resolve, 50));
+for (const name of 'abcd') if (name in globalThis) open.push(name);
+"""
+FRAMES = """
+const held = [];
+const look = (act) => {
+  Error.prepareStackTrace = (_error, frames) => (held.push(...frames), 'x');
+  try { act() } catch (error) { error.stack }
+  Error.prepareStackTrace = undefined;
+};
+for (const act of [
+  () => { throw new Error('x') }, () => new URL('x'), () => atob('*'), () => structuredClone(() => {}),
+  () => new TextDecoder('none'), () => api.a.b({body: {toJSON() { throw new Error('x') }}}).catch(() => {}),
+  () => console.log({get x() { throw new Error('x') }}), () => JSON.parse('{'), () => new Headers(1),
+]) look(act);
+await null;
+look(() => { throw new Error('after a turn') });
+return held.flatMap((frame) => [frame.getThis(), frame.getFunction()]).filter((value) => value != null).length;
+"""
+
+
+async def test_no_evaluated_code_finds_a_module_wherever_it_is_run_from(execute: Execute) -> None:
+    assert (await execute(f"{CLIMBS} return open")).result == []
+
+
+async def test_stack_traces_give_no_function_or_object_of_the_guest(execute: Execute) -> None:
+    assert (await execute(FRAMES)).result == 0
+
+
+WALK = """
+const seen = new Set(), found = [];
+const failing = [() => new URL('x'), () => atob('*'), () => new TextDecoder('x'), () => structuredClone(() => {})];
+const errors = failing.map((act) => { try { act() } catch (error) { return error } });
+const left = [
+  globalThis, api, results, new URL('http://a/'), new URLSearchParams(), new DOMException('x'), new Headers(),
+  new TextEncoder(), new TextDecoder(), new AbortController().signal, new Blob(), new FormData(), Promise.resolve(),
+  (function* () {})(), (async function* () {})(), new Intl.Segmenter().segment('a'),
+  await import('node:fs').catch((error) => error), new WebAssembly.Memory({initial: 1}), ...errors,
+].map((value) => ['', value]);
+const hot = new Set(('process Buffer require Deno core ops internalBinding binding getBuiltinModule hrtime ' +
+  'MessagePort Worker stdout writeSync openSync spawn execPath pid').split(' '));
+while (left.length) {
+  const [path, value] = left.pop();
+  if ((typeof value !== 'object' && typeof value !== 'function') || value === null || seen.has(value)) continue;
+  seen.add(value);
+  left.push([`${path}.__proto__`, Reflect.getPrototypeOf(value)]);
+  for (const key of Reflect.ownKeys(value)) {
+    const {get, set, value: member} = Reflect.getOwnPropertyDescriptor(value, key) ?? {};
+    for (const next of [get, set, member]) left.push([`${path}.${String(key)}`, next]);
+    if (hot.has(String(key))) found.push(`${path}.${String(key)}`);
+  }
+}
+return [found, seen.size > 500];
+"""
+
+
+async def test_nothing_of_the_host_can_be_reached_from_the_globals_along_any_path(execute: Execute) -> None:
+    assert (await execute(WALK)).result == [[], True]
+
+
 @pytest.fixture
 def listener() -> Iterator[tuple[int, list[str]]]:
     """A TCP and a UDP port on loopback, and the list of who called."""

@@ -15,10 +15,6 @@ const seen = [];
 const note = (...values) => seen.push(...values.map(String));
 note(Date(), new Date(), Date.now(), new (class extends Date {})().getTime());
 note(performance.now(), performance.timeOrigin);
-if (typeof Temporal !== 'undefined') {
-  note(Temporal.Now.instant(), Temporal.Now.plainDateTimeISO());
-  note(Temporal.Now.zonedDateTimeISO(), Temporal.Now.timeZoneId());
-}
 note(new Intl.DateTimeFormat().format(), JSON.stringify(new Intl.DateTimeFormat().formatToParts()));
 note(JSON.stringify(new Intl.DateTimeFormat().resolvedOptions()));
 note((1234.5).toLocaleString(), new Date().toLocaleString());

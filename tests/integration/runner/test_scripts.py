@@ -68,6 +68,16 @@ POSITIONS = [
     ("syntax in an arrow", "async () => {\n  let b c;\n}", Code.SYNTAX_ERROR, Position(2, 9)),
     ("syntax in a module", "export default 1;\nlet b c;", Code.SYNTAX_ERROR, Position(2, 7)),
     ("declared twice", "let a;\nlet a;", Code.SYNTAX_ERROR, Position(2, 5)),
+    ("declared twice in a module", "export default 1;\nlet a; let a;", Code.SYNTAX_ERROR, Position(2, 12)),
+    (
+        "declared twice in an export",
+        "export default function f() {\n  let a; let a;\n}",
+        Code.SYNTAX_ERROR,
+        Position(2, 14),
+    ),
+    ("typed", "const a: number = 1;\n  throw new Error('x')", Code.SCRIPT_ERROR, Position(2, 9)),
+    ("typed in an arrow", "async (): Promise<void> => {\n  null.foo;\n}", Code.SCRIPT_ERROR, Position(2, 8)),
+    ("typed and wrong", "const a: number = 1;\n  let b c;", Code.SYNTAX_ERROR, Position(2, 9)),
     ("fenced", "```js\nreturn 1 +\n```", Code.SYNTAX_ERROR, Position(2, 11)),
     ("fenced and thrown", "```js\nthrow new Error('x')\n```", Code.SCRIPT_ERROR, Position(2, 7)),
 ]
@@ -407,3 +417,45 @@ async def test_an_import_is_refused_with_a_reason(execute: Execute) -> None:
         "imports are not available in a script",
         Position(1, 15),
     )
+
+
+async def test_headers_are_the_same_text_on_every_engine(execute: Execute) -> None:
+    ran = await execute(
+        "const h = new Headers([['B', ' 2 '], ['a', '1'], ['A', '3'], ['Set-Cookie', 'x=1'], ['set-cookie', 'y=2']]);"
+        "h.delete('missing'); const wrong = [];"
+        "for (const pair of [['', 'x'], ['a b', 'x'], ['a', 'x\\r\\ny: z'], ['a', '\\u0100'], ['\u00e9', 'x']]) {"
+        "  try { h.append(...pair) } catch (e) { wrong.push(e.name) } }"
+        "return [[...h], h.get('A'), h.get('c'), h.has('b'), h.getSetCookie(), new Headers({X: 1}), wrong]"
+    )
+
+    assert ran.result == [
+        [["a", "1, 3"], ["b", "2"], ["set-cookie", "x=1"], ["set-cookie", "y=2"]],
+        "1, 3",
+        None,
+        True,
+        ["x=1", "y=2"],
+        {"x": "1"},
+        ["TypeError"] * 5,
+    ]
+
+
+async def test_a_signal_tells_once_and_carries_its_reason(execute: Execute) -> None:
+    ran = await execute(
+        "const c = new AbortController(), told = []; const both = AbortSignal.any([c.signal, AbortSignal.timeout(50)]);"
+        "const note = (e) => told.push(e.type); both.addEventListener('abort', note);"
+        "both.addEventListener('abort', note); c.signal.onabort = note;"
+        "c.abort('why'); c.abort('again'); let thrown; try { both.throwIfAborted() } catch (e) { thrown = e }"
+        "const late = AbortSignal.timeout(1); await new Promise((r) => late.addEventListener('abort', r));"
+        "return [told, c.signal.reason, both.aborted, thrown, late.reason.name, AbortSignal.abort().reason.name]"
+    )
+
+    assert ran.result == [["abort", "abort"], "why", True, "why", "TimeoutError", "AbortError"]
+
+
+async def test_a_fetch_that_is_given_up_rejects_with_the_reason(execute: Execute) -> None:
+    ran = await execute(
+        "const c = new AbortController(); const f = fetch('/x', {signal: c.signal}); c.abort(new Error('enough'));"
+        "try { await f } catch (e) { return e.message }"
+    )
+
+    assert ran.result == "enough"

@@ -51,6 +51,7 @@ const indexOf = unbound(NativeString.prototype.indexOf);
 const lastIndexOf = unbound(NativeString.prototype.lastIndexOf);
 const startsWith = unbound(NativeString.prototype.startsWith);
 const lower = unbound(NativeString.prototype.toLowerCase);
+const padEnd = unbound(NativeString.prototype.padEnd);
 const trim = unbound(NativeString.prototype.trim);
 const split = unbound(NativeString.prototype.split);
 const replace = unbound(NativeString.prototype.replace);

@@ -53,9 +53,19 @@ const removeHooks = (type) => {
     for (const symbol of Object.getOwnPropertySymbols(holder)) if (!WELL_KNOWN.has(symbol)) delete holder[symbol];
   }
 };
-/** A second lock: what would open Node again is gone from `process`, should a script ever find that object. */
+/**
+ * Nothing is imported any more, whoever asks: code that is evaluated in the guest's own name, such as that of a bound
+ * `eval` in a timer, would else have the guest's imports. And a second lock: what would open Node again is gone from
+ * `process`, should a script ever find that object.
+ */
 const closeHost = () => {
-  for (const type of [NativeURL, NativeURLSearchParams, TextEncoder, TextDecoder, NativeDOMException]) removeHooks(type);
+  nodeModule.registerHooks({
+    resolve: () => {
+      throw importRefused();
+    },
+  });
+  const types = [NativeURL, NativeURLSearchParams, TextEncoder, TextDecoder, NativeDOMException];
+  for (const type of types) removeHooks(type);
   const doors = ["getBuiltinModule", "binding", "_linkedBinding", "dlopen", "kill", "_kill", "mainModule", "stdin"];
   for (const door of [...doors, "stdout", "stderr", "hrtime", "permission", "_debugProcess", "_rawDebug"]) {
     Reflect.deleteProperty(host, door);

@@ -156,26 +156,3 @@ const patchIntl = () => {
     },
   });
 };
-
-const patchTemporal = () => {
-  if (typeof Temporal === "undefined") return;
-  const fromMs = Temporal.Instant.fromEpochMilliseconds;
-  const zoned = unbound(Temporal.Instant.prototype.toZonedDateTimeISO);
-  const prototype = Temporal.ZonedDateTime.prototype;
-  const now = (zone = "UTC") => zoned(fromMs(readMs()), zone);
-  const views = {
-    plainDateTimeISO: unbound(prototype.toPlainDateTime),
-    plainDateISO: unbound(prototype.toPlainDate),
-    plainTimeISO: unbound(prototype.toPlainTime),
-    zonedDateTimeISO: (value) => value,
-  };
-  const hidden = { writable: true, enumerable: false, configurable: true };
-  for (const name of keys(views)) {
-    defineProperty(Temporal.Now, name, {
-      ...hidden,
-      value: (zone) => views[name](now(zone)),
-    });
-  }
-  defineProperty(Temporal.Now, "instant", { ...hidden, value: () => fromMs(readMs()) });
-  defineProperty(Temporal.Now, "timeZoneId", { ...hidden, value: () => "UTC" });
-};

@@ -1,12 +1,12 @@
-// A request of the guest's own: Node's client of HTTP. Its fetch would need timers and globals that a script does not have.
+// A request of the guest's own: Node's client of HTTP, since its fetch needs timers and globals that a script replaces.
 const clients = REACH === null ? bare({ "http:": require("node:http"), "https:": require("node:https") }) : bare({});
 const MAX_REDIRECTS = 20;
 const REDIRECTS = new NativeSet([301, 302, 303, 307, 308]);
 
 const requestOnce = (url, { method, headers, body }) =>
   new NativePromise((resolve, reject) => {
-    const options = { method, headers: { "accept-encoding": "identity", ...headerMembers(new VirtualHeaders(headers)) } };
-    const sent = clients[url.protocol].request(url, options, (response) => {
+    const sending = { "accept-encoding": "identity", ...headerMembers(new VirtualHeaders(headers)) };
+    const sent = clients[url.protocol].request(url, { method, headers: sending }, (response) => {
       const gathered = bodyGatherer();
       response.on("data", (chunk) => {
         try {

@@ -19,7 +19,8 @@ const bodyGatherer = () => {
     add: (chunk) => {
       size += chunk.length;
       if (size > limits.body_bytes) {
-        throw refusal("script_error", `the response is larger than ${limits.body_bytes} bytes`, "Ask for less at once.");
+        const message = `the response is larger than ${limits.body_bytes} bytes`;
+        throw refusal("script_error", message, "Ask for less at once.");
       }
       append(chunks, chunk);
     },

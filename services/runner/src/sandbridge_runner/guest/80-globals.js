@@ -29,7 +29,6 @@ const KEPT = [
   "JSON",
   "Math",
   "Intl",
-  "Temporal",
   "ArrayBuffer",
   "SharedArrayBuffer",
   "Atomics",
@@ -122,6 +121,8 @@ const patchWebAssembly = () => {
 const removeGlobals = () => {
   const kept = new NativeSet(KEPT);
   for (const key of Object.getOwnPropertyNames(globalThis)) if (!kept.has(key)) delete globalThis[key];
+  // Not every engine has Temporal yet, and a script is the same on all of them.
+  delete NativeDate.prototype.toTemporalInstant;
   delete NativeURL.createObjectURL;
   delete NativeURL.revokeObjectURL;
 };
@@ -129,7 +130,6 @@ const removeGlobals = () => {
 const prepareGlobals = () => {
   closeHost();
   patchIntl();
-  patchTemporal();
   patchWebAssembly();
   removeGlobals();
   patchCollection();

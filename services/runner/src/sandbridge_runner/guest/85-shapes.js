@@ -39,7 +39,7 @@ const shapesOf = (code) => {
 
 const CLOSING = bare({ "(": ")", "[": "]", "{": "}" });
 const MAX_TYPE_ARGUMENTS = 500;
-/** True where what stands between `<` at `from` and a later `>` may be type arguments: f<number>(3), new Set<string>. */
+/** True where what stands between `<` at `from` and a later `>` may be type arguments, as in f<number>(3). */
 const mayBeTypeArguments = (code, from) => {
   const open = [];
   const end = min(code.length, from + MAX_TYPE_ARGUMENTS);
@@ -51,8 +51,8 @@ const mayBeTypeArguments = (code, from) => {
       open.length--;
     } else if (open.length > 0) continue;
     else if (mark === ";" || ((mark === "&" || mark === "|") && code[at + 1] === mark)) return false;
-    else if (mark === ">" && code[at - 1] !== "=" && exec(AFTER_TYPE_ARGUMENTS, slice(code, at + 1, at + 65)) !== null) {
-      return true;
+    else if (mark === ">" && code[at - 1] !== "=") {
+      if (exec(AFTER_TYPE_ARGUMENTS, slice(code, at + 1, at + 65)) !== null) return true;
     }
   }
   return false;
@@ -67,7 +67,7 @@ const isAmbiguous = (code) => {
   return false;
 };
 
-/** A script that cannot be parsed: thrown by the loaders below, and told apart from what it throws itself by its class. */
+/** A script that cannot be parsed: thrown by the loaders below, and told from what it throws itself by this class. */
 const Unparsed = class {
   constructor(message, place) {
     this.message = startsWith(message, "SyntaxError: ") ? message : `SyntaxError: ${message}`;

@@ -67,7 +67,7 @@ const compilePlain = (shape) => {
   }
 };
 /** The shape with its types blanked out. The first use in a process takes some 30 ms: the eraser is itself compiled. */
-const compileTyped = async (shape) => {
+const compileTyped = (shape) => {
   const [before, after] = WRAPPERS[shape.kind] ?? ["", ""];
   let plain;
   try {
@@ -78,16 +78,19 @@ const compileTyped = async (shape) => {
   try {
     return compileShape({ kind: shape.kind, code: slice(plain, before.length, plain.length - after.length) });
   } catch (error) {
-    throw shape.kind === MODULE ? await unparsedModule(plain) : unparsed(error, 0);
+    throw shape.kind === MODULE ? unparsedModule(plain, error) : unparsed(error, 0);
   }
 };
-/** Where a module cannot be parsed is told by the loader of modules alone; one that cannot be parsed does not run. */
-const unparsedModule = async (code) => {
+const EXPORTS = /^([ \t]*)export(?: default\b|(?= (?:const|let|var|async|function|class)\b))/gm;
+/** Node does not tell where a module cannot be parsed: as a body, with its exports made plain, it fails there too. */
+const unparsedModule = (code, error) => {
+  const plain = (found, indent) =>
+    indent + padEnd(trim(found) === "export" ? "" : "void", found.length - indent.length);
   try {
-    await import(`data:text/javascript,${encodeUri(code)}`);
-  } catch (error) {
-    return unparsed(error, 0);
+    compile(BODY, replace(code, EXPORTS, plain));
+  } catch (problem) {
+    return new Unparsed(readText(error, "message", "the code cannot be parsed"), markedPlace(problem, 0));
   }
-  return new Unparsed("the code cannot be parsed");
+  return unparsed(error, 0);
 };
-const loadShape = async (shape) => (compilePlain(shape) ?? await compileTyped(shape))();
+const loadShape = async (shape) => (compilePlain(shape) ?? compileTyped(shape))();
