@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 
 from sandbridge_kit.errors import Code, Failure, SandbridgeError, fail
 from sandbridge_kit.identity import LOCAL_CALLER
-from sandbridge_kit.ports.runner import Start
+from sandbridge_kit.ports.docs import SearchRequest
+from sandbridge_kit.ports.runner import Answer, Start
 from sandbridge_kit.testing import ScriptedGuest
 from sandbridge_orchestrator.adapters.admission import Slots
 from sandbridge_orchestrator.core.answers import Received
@@ -279,3 +281,58 @@ async def test_runs_under_way_can_be_ended_with_a_reason(bench: Make) -> None:
     outcome = await run
 
     assert (ended, outcome.failure.code, at.orchestrator.runs) == (1, Code.DISABLED, 0)
+
+
+async def test_execute_switched_off_refuses_a_run_that_waits_for_a_sandbox(bench: Make) -> None:
+    gate = ControlledGate(SwitchState())
+    at = bench(nothing, gate=gate)
+    opened, waits = at.runner.open, asyncio.Event()
+
+    @contextlib.asynccontextmanager
+    async def queueing(start: Start) -> AsyncIterator[Any]:
+        waits.set()
+        while gate.state.execute:
+            await asyncio.sleep(0)
+        async with opened(start) as run:
+            yield run
+
+    at.runner.open = queueing
+    run = asyncio.create_task(at.execute())
+    await waits.wait()
+    gate.offer(SwitchState(execute=False, revision=1), by="test")
+
+    with pytest.raises(SandbridgeError) as caught:
+        await run
+    assert (caught.value.failure.code, at.orchestrator.runs) == (Code.DISABLED, 0)
+
+
+@pytest.mark.parametrize("changes", [{"dry_run": True}, {"replayed": {1: Answer(1, 0.0, {"status": 200})}}])
+async def test_a_source_that_is_off_answers_nothing_even_where_nothing_would_be_sent(
+    bench: Make, changes: dict[str, Any]
+) -> None:
+    async def script(guest: ScriptedGuest) -> None:
+        await guest.call("orders.delete", path={"id": "1"})
+
+    members = {"dry_run": changes.pop("dry_run")} if "dry_run" in changes else {}
+    at = bench(script, gate=ControlledGate(SwitchState(sources={"api": False})), **changes)
+    outcome = await at.execute(**members)
+
+    assert (outcome.failure.code, trail(at.audit.calls)) == (
+        Code.DISABLED,
+        [("api:orders.delete", "denied", "disabled", None)],
+    )
+
+
+async def test_a_search_leaves_out_what_is_off_and_refuses_who_is_blocked(bench: Make) -> None:
+    gate = ControlledGate(SwitchState(sources={"orders": False, "mail": True}))
+    at = bench(nothing, gate=gate)
+    request = SearchRequest("orders", hidden=("api:secret.*",))
+
+    await at.orchestrator.search(LOCAL_CALLER, request, transport="stdio")
+    gate.block(Block(("principal", LOCAL_CALLER.owner)))
+    with pytest.raises(SandbridgeError) as caught:
+        await at.orchestrator.search(LOCAL_CALLER, request, transport="stdio")
+
+    assert [seen.hidden for seen in at.orchestrator.docs.seen] == [("api:secret.*", "orders:*")]
+    assert caught.value.failure.code is Code.DENIED_BY_POLICY
+    assert [tool.outcome for tool in at.audit.tools] == ["hits", "denied_by_policy"]

@@ -169,8 +169,8 @@ async def test_a_second_start_of_a_run_goes_elsewhere_and_stays_where_there_is_n
     pool = Pool(Remote("a", slots=4), Remote("b", slots=4))
 
     async with pool.runners() as runners:
-        for _ in range(2):
-            async with runners.open(start("twice")):
+        for name in ("twice", "other", "twice"):
+            async with runners.open(start(name)):
                 pass
         pool.listed = {"a"}
         while runners.status().free_slots > 4:
@@ -179,7 +179,7 @@ async def test_a_second_start_of_a_run_goes_elsewhere_and_stays_where_there_is_n
             async with runners.open(start("only-a")):
                 pass
 
-    assert (sorted(pool.begun["a"]), pool.begun["b"]) == (["only-a", "only-a", "twice"], ["twice"])
+    assert (sorted(pool.begun["a"]), pool.begun["b"]) == (["only-a", "only-a", "twice"], ["other", "twice"])
 
 
 async def test_a_full_queue_turns_away_at_once_and_a_long_wait_ends_with_the_time_to_come_back() -> None:
@@ -362,6 +362,7 @@ async def test_a_full_runner_is_tried_again_as_soon_as_it_says_that_it_has_room(
         waiting = asyncio.create_task(run())
         while not remote.asked:
             await asyncio.sleep(0)
+        await settled()
         remote.refusal = None
         remote.changed()
         await asyncio.wait_for(waiting, 5)
