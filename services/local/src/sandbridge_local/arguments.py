@@ -33,8 +33,9 @@ def parser(version: str) -> argparse.ArgumentParser:
     run = _command(commands, "run", "run one script as execute would")
     run.add_argument("file", metavar="FILE|-", help="the script, or - for standard input")
     run.add_argument("--dry-run", action="store_true", help="send only safe calls")
+    run.add_argument("--check", action="store_true", help="check types first, and run nothing where there are mistakes")
     run.add_argument("--json", action="store_true", help="print the structured result")
-    _settings(run, *_ENGINE, "egress-authority", "timeout-ms", "memory-mib", "audit-file", "cache-dir")
+    _settings(run, *_ENGINE, "egress-authority", "typescript", "timeout-ms", "memory-mib", "audit-file", "cache-dir")
 
     check = _command(commands, "check", "load the documents and say what was skipped, and why")
     check.add_argument("--json", action="store_true", help="print the report as JSON")

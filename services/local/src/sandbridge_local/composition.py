@@ -15,6 +15,7 @@ from sandbridge_kit.ports.runner import RunLimits
 from sandbridge_local.catalogues import catalogue_of
 from sandbridge_local.engines import chosen_engine, reach_of
 from sandbridge_local.settings import Settings
+from sandbridge_local.typecheck.checker import TypeChecker, found_compiler
 from sandbridge_orchestrator.adapters.admission import Slots
 from sandbridge_orchestrator.composition import Neighbours
 from sandbridge_orchestrator.composition import composed as behind_the_edge
@@ -52,15 +53,22 @@ async def composed(
     reach = reach_of(settings.egress.authority, (api.origin for api in apis if api.origin is not None))
     engine = functools.partial(chosen_engine, sandbox, reach=reach)
     documents = {api.name: api.document for api in apis}
+    compiler = found_compiler(sandbox.typescript)
+    checker = None if compiler is None else TypeChecker(compiler, documents)
     neighbours = Neighbours(
         runner=started(engine, sandbox, limits.run),
         docs=CatalogueSearch(catalogue_of(settings, apis)),
         admission=Slots(sandbox.concurrency, queue_timeout_ms=sandbox.queue_ms),
         gate=ControlledGate(SwitchState(execute=not settings.execute_disabled)),
+        checker=checker,
     )
     served = {api.name: served_api(api) for api in apis}
-    async with behind_the_edge(neighbours, apis=served, keys=keys, limits=limits, audit=audit) as orchestrator:
-        yield Product(orchestrator, introduction_of(documents, limits))
+    async with contextlib.AsyncExitStack() as stack:
+        if checker is not None:
+            stack.callback(checker.close)
+        edge = behind_the_edge(neighbours, apis=served, keys=keys, limits=limits, audit=audit)
+        orchestrator = await stack.enter_async_context(edge)
+        yield Product(orchestrator, introduction_of(documents, limits, checks_types=checker is not None))
 
 
 @contextlib.asynccontextmanager

@@ -55,9 +55,9 @@ def _end(call: Mapping[str, Any]) -> str:
 
 
 async def run_script(
-    settings: Settings, keys: Mapping[str, str], apis: tuple[LoadedApi, ...], code: str, *, dry_run: bool
+    settings: Settings, keys: Mapping[str, str], apis: tuple[LoadedApi, ...], request: ExecuteRequest
 ) -> Printed:
-    """Run `code` once, with everything started before it and stopped after it."""
+    """Run a script once, with everything started before it and stopped after it."""
     set_up_logs(sys.stderr)
     with audit_stream(settings.audit_file) as audit:
         # One run needs one sandbox: more spares would only be started to be thrown away.
@@ -65,9 +65,7 @@ async def run_script(
         alone = settings.model_copy(update={"sandbox": sandbox})
         try:
             async with composed(alone, keys, apis, audit) as product:
-                outcome = await product.orchestrator.execute(
-                    LOCAL_CALLER, ExecuteRequest(code=code, dry_run=dry_run), transport="cli"
-                )
+                outcome = await product.orchestrator.execute(LOCAL_CALLER, request, transport="cli")
         except SandbridgeError as error:
             return Printed(False, error_structure(error.failure, None))
     return _printed(outcome)

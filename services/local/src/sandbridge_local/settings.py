@@ -25,6 +25,8 @@ class LocalSandboxSettings(SandboxSettings):
     """Path of gVisor's binary, for the engine gvisor."""
     allow_outdated_runsc: bool = False
     """Accept a runsc with known holes."""
+    typescript: str | None = None
+    """TypeScript 7, to check types with: its native compiler, or a directory with it in node_modules."""
 
 
 class EgressSettings(Section):
@@ -85,6 +87,7 @@ OPTIONS: tuple[Option, ...] = (
         "accept a gVisor with known holes, in local mode",
         boolean=True,
     ),
+    Option("typescript", ("sandbox", "typescript"), "TypeScript 7 for checks: its compiler, or where it is installed"),
     Option(
         "egress-authority",
         ("egress", "authority"),

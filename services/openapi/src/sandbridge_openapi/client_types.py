@@ -100,7 +100,7 @@ _GLOBAL = (
 
 def client_types(documents: Mapping[str, Document]) -> str:
     """Return the text of `client.d.ts` for these APIs by name."""
-    taken = {*_OWN, *_GLOBAL, *(_interface(name) for name in documents)}
+    taken = {*_OWN, *_GLOBAL, *(interface_name(name) for name in documents)}
     blocks = [_OPENING]
     for name, document in documents.items():
         names = TypeNames.of(document.schemas, taken, name[:1].upper() + name[1:])
@@ -111,17 +111,18 @@ def client_types(documents: Mapping[str, Document]) -> str:
     return "\n".join([*blocks, _closing(list(documents))])
 
 
-def _interface(api: str) -> str:
+def interface_name(api: str) -> str:
+    """Return the name of the interface of an API's client."""
     return f"{api[:1].upper()}{api[1:]}Client"
 
 
 def _closing(apis: list[str]) -> str:
     several = "; ".join(f"{name}?: Options" for name in apis)
     options = "Options" if len(apis) == 1 else f"{{ {several} }}"
-    listed = "\n".join(f"    readonly {name}: {_interface(name)};" for name in apis)
+    listed = "\n".join(f"    readonly {name}: {interface_name(name)};" for name in apis)
     return (
         "/** Every API, by name, and the first of them. */\nexport interface Client {\n"
-        f"  readonly api: {_interface(apis[0])};\n  readonly apis: {{\n{listed}\n  }};\n"
+        f"  readonly api: {interface_name(apis[0])};\n  readonly apis: {{\n{listed}\n  }};\n"
         "  readonly paginate: typeof paginate;\n}\n\n"
         f"/** Make the client. */\nexport function createClient(options?: {options}): Client;\n"
     )
@@ -153,7 +154,7 @@ class _Writer:
             node.operation = as_called(operation, places)
         body = "\n".join(self._steps(root, "  "))
         title = _comment(document.title, "")
-        return f"{title}export interface {_interface(api)} {{\n{body}\n}}\n"
+        return f"{title}export interface {interface_name(api)} {{\n{body}\n}}\n"
 
     def named_types(self) -> Iterator[str]:
         """Yield the declaration of every named type in use, and of those that they use."""

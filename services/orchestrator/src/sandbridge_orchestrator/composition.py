@@ -18,7 +18,7 @@ from sandbridge_orchestrator.adapters.results import MemoryResults
 from sandbridge_orchestrator.adapters.sender import Sender
 from sandbridge_orchestrator.core.catalogue import Api
 from sandbridge_orchestrator.core.limits import Limits
-from sandbridge_orchestrator.ports import Admission, Gate
+from sandbridge_orchestrator.ports import Admission, Gate, TypeChecker
 from sandbridge_orchestrator.service import Orchestrator
 
 
@@ -31,6 +31,7 @@ class Neighbours:
     docs: DocsSearch
     admission: Admission
     gate: Gate
+    checker: TypeChecker | None = None
 
 
 @contextlib.asynccontextmanager
@@ -60,4 +61,5 @@ async def composed(
             sender=sender,
             limits=limits,
             gate=neighbours.gate,
+            checker=neighbours.checker,
         )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
 from sandbridge_kit.destination import Origin
+from sandbridge_kit.errors import Failure
 from sandbridge_kit.identity import Caller
 from sandbridge_kit.ports.runner import Answer, Ask
 from sandbridge_openapi.arguments import Request
@@ -254,4 +255,12 @@ class HttpSender(Protocol):
         `on_sent` is called before the first byte of the request leaves; `reserve` is awaited, at most once, with the
         bytes that a large response body may take, before it is read.
         """
+        ...
+
+
+class TypeChecker(Protocol):
+    """Looks for mistakes in a script's types before it runs."""
+
+    async def check(self, code: str) -> Failure | None:
+        """Return what is wrong with the script; None where it may run."""
         ...

@@ -48,6 +48,7 @@ from sandbridge_orchestrator.ports import (
     Policy,
     Results,
     ToolAudit,
+    TypeChecker,
 )
 from sandbridge_orchestrator.progress import Progress, reporting
 from sandbridge_orchestrator.running import RunSession
@@ -78,6 +79,8 @@ class Orchestrator:
     limits: Limits = field(default_factory=Limits)
     gate: Gate = field(default_factory=lambda: ControlledGate(SwitchState()))
     """The kill switch and the blocks; searches go on while `execute` is off."""
+    checker: TypeChecker | None = None
+    """Checks types where a caller asks for that; None where there is no compiler."""
     now_ms: Callable[[], float] = lambda: time.time() * 1000
     """Unix time in ms."""
     monotonic: Callable[[], float] = time.monotonic
@@ -234,10 +237,13 @@ class Orchestrator:
             limits=replace(self.limits.run, wall_clock_ms=wall_ms),
             catalog_digests=attempt.catalogue.digests,
             dry_run=request.dry_run,
+            check=request.check,
         )
 
     async def _run(self, start: Start, attempt: _Attempt, place: AbstractAsyncContextManager[None]) -> RunOutcome:
         async with place:
+            if start.check:
+                await self._check_types(start.code)
             session, finished = await self._driven(start, attempt)
             if await self._is_lost_unsent(session, finished):
                 # Same seed, same clock, the time that is left; nothing of the first start is told.
@@ -249,6 +255,16 @@ class Orchestrator:
         finally:
             await self._stopped(session, attempt)
         return await self._outcome(session, finished, attempt)
+
+    async def _check_types(self, code: str) -> None:
+        """Raise what is wrong with the script's types; nothing of it has run."""
+        if self.checker is None:
+            raise fail(
+                Code.DISABLED, "Types are not checked before a run here.", hint="Run the script without `check`."
+            )
+        failure = await self.checker.check(code)
+        if failure is not None:
+            raise SandbridgeError(failure)
 
     async def _driven(self, start: Start, attempt: _Attempt) -> tuple[RunSession, Finished]:
         self._require_open(attempt.caller)

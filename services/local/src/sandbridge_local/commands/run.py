@@ -12,7 +12,9 @@ from sandbridge_local.apis import load_apis
 from sandbridge_local.output import print_json
 from sandbridge_local.running import run_script
 from sandbridge_local.settings import Settings
+from sandbridge_local.typecheck.checker import compiler_binary
 from sandbridge_local.validity import banners_of, verdict_of
+from sandbridge_orchestrator.core.outcome import ExecuteRequest
 
 _MAX_SCRIPT_BYTES = 1024 * 1024
 
@@ -27,6 +29,8 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
         serves=False,
     )
     banners = banners_of(verdict)
+    if options.check:
+        compiler_binary(settings.sandbox.typescript)
     code = script(options.file)
     apis = load_apis(settings, keys=options.keys)
     for banner in banners:
@@ -34,7 +38,8 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     for api in apis:
         if api.caution:
             print(f"sandbridge: {api.caution}", file=sys.stderr)
-    outcome = asyncio.run(run_script(settings, options.keys, apis, code, dry_run=options.dry_run))
+    request = ExecuteRequest(code, dry_run=options.dry_run, check=options.check)
+    outcome = asyncio.run(run_script(settings, options.keys, apis, request))
     if options.json:
         print_json(outcome.structure)
     else:

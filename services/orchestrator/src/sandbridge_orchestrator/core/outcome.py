@@ -11,11 +11,15 @@ from sandbridge_openapi.model import Json
 
 @dataclass(frozen=True, slots=True)
 class ExecuteRequest:
-    """One script to run. `timeout_ms` is clamped to the server's limit; `dry_run` sends no unsafe call."""
+    """One script to run. `timeout_ms` is clamped to the server's limit; `dry_run` sends no unsafe call.
+
+    `check`: look for mistakes in types first, and run nothing where there are any.
+    """
 
     code: str
     timeout_ms: int | None = None
     dry_run: bool = False
+    check: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,8 @@ class Introduction:
 
     apis: tuple[ApiSummary, ...]
     limits: StatedLimits
+    checks_types: bool = False
+    """True where `execute` can look for mistakes in types first."""
 
     @property
     def title(self) -> str:
@@ -73,7 +75,7 @@ class Introduction:
         return ", ".join(" ".join(api.title.split()) for api in self.apis)[:100]
 
 
-def introduction_of(documents: Mapping[str, Document], limits: Limits) -> Introduction:
+def introduction_of(documents: Mapping[str, Document], limits: Limits, *, checks_types: bool = False) -> Introduction:
     """Return what clients are told: the APIs by name with their main groups, and the live limits."""
     return Introduction(
         tuple(
@@ -87,6 +89,7 @@ def introduction_of(documents: Mapping[str, Document], limits: Limits) -> Introd
             limits.calls_at_once,
             limits.result_chars,
         ),
+        checks_types,
     )
 
 
@@ -184,6 +187,7 @@ def _execute(introduction: Introduction) -> mcp_types.Tool:
                 "code": {"type": "string", "description": "The script, at most 256 KiB"},
                 "timeout_ms": {"type": "integer", "minimum": 1, "maximum": limits.wall_clock_ms},
                 "dry_run": {"type": "boolean", "description": "Send only safe calls (GET, HEAD)"},
+                **(_CHECK if introduction.checks_types else {}),
             },
             "required": ["code"],
             "additionalProperties": False,
@@ -204,6 +208,9 @@ def _execute(introduction: Introduction) -> mcp_types.Tool:
             read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True
         ),
     )
+
+
+_CHECK = {"check": {"type": "boolean", "description": "Check types first; nothing runs where there are mistakes"}}
 
 
 def _clip(text: str, limit: int) -> str:

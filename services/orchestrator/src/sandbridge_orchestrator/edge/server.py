@@ -82,6 +82,7 @@ class ExecuteInput(BaseModel, extra="forbid"):
     code: str
     timeout_ms: Annotated[int, Field(ge=1)] | None = None
     dry_run: bool = False
+    check: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ def build_server(
 
     async def execute(ctx: Context, params: mcp_types.CallToolRequestParams) -> mcp_types.CallToolResult:
         asked = ExecuteInput.model_validate(params.arguments or {})
-        request = ExecuteRequest(code=asked.code, timeout_ms=asked.timeout_ms, dry_run=asked.dry_run)
+        request = ExecuteRequest(**asked.model_dump())
         run = code_mode.execute(caller_of(ctx), request, transport=transport, progress=progress_of(ctx))
         return run_result(await _in_own_task(run), boundary=new_boundary())
 

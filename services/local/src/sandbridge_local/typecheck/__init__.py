@@ -1,0 +1,1 @@
+"""Checking a script's types before it runs."""
