@@ -1,4 +1,4 @@
-"""Keys of issuers, their metadata, and sign-in by bearer token. Rows A04, A07, A11 and A13 of the catalogue of attacks."""
+"""Keys of issuers, their metadata, and sign-in by bearer token; rows A04, A07, A11 and A13 of the attacks."""
 
 from __future__ import annotations
 
@@ -76,6 +76,7 @@ async def test_a11_a_withdrawn_key_counts_until_its_time_is_over_and_no_longer()
     keys = issuer.cache()
     await names(keys, "old")
     issuer.keys = [NEW_KEY]
+    issuer.now += 1
     await names(keys, "new")
     before = await names(keys, "old")
     issuer.now += FRESH_S
@@ -215,13 +216,8 @@ def page(document: Any, status: int = 200) -> Received:
 
 async def test_endpoints_are_those_of_the_metadata_wherever_that_is_published() -> None:
     at = f"{ISSUER}/.well-known/openid-configuration"
-    found = endpoints(
-        lambda url: (
-            page(METADATA)
-            if url == at
-            else page(["keys"] if url.endswith("/jwks") else {}, 200 if url.endswith("/jwks") else 404)
-        )
-    )
+    pages = {at: page(METADATA), f"{ISSUER}/jwks": page(["keys"])}
+    found = endpoints(lambda url: pages.get(url, page({}, 404)))
 
     assert (await found.token_endpoint(), await found.jwks()) == (f"{ISSUER}/token", b'["keys"]')
 
@@ -229,7 +225,7 @@ async def test_endpoints_are_those_of_the_metadata_wherever_that_is_published() 
 async def test_metadata_of_another_issuer_stops_the_start_and_is_named() -> None:
     found = endpoints(lambda url: page({**METADATA, "issuer": f"{ISSUER}/"}))
 
-    with pytest.raises(SettingsError, match="The issuer 'main': it is the metadata of 'https://issuer.example.com/'"):
+    with pytest.raises(SettingsError, match="The issuer 'main': it is the metadata of"):
         await found.check()
 
 
@@ -251,7 +247,7 @@ async def test_a_secret_goes_to_a_host_that_was_typed() -> None:
     elsewhere = {**METADATA, "token_endpoint": "https://tokens.example.net/token"}
     exchange = {"clientId": "c", "tokenEndpoint": "https://tokens.example.net/token"}
 
-    with pytest.raises(IssuerUnavailable, match="set exchange.tokenEndpoint"):
+    with pytest.raises(IssuerUnavailable, match=r"set exchange\.tokenEndpoint"):
         await endpoints(lambda url: page(elsewhere)).token_endpoint()
     typed = endpoints(lambda url: page(elsewhere), exchange=exchange)
     assert await typed.token_endpoint() == "https://tokens.example.net/token"

@@ -313,7 +313,7 @@ async def test_each_api_gets_what_its_mode_says() -> None:
     ],
 )
 async def test_with_a_key_for_everybody_calls_only_read(api: str, method: str, allowed: bool) -> None:
-    operation = Operation(id="x", call="x", method=method, path="/x")
+    operation = Operation("x", None, method, "/x", "#")
     call = Call("run", 1, f"{api}:x", operation, Request(method, "https://api.example.com/x", (), None))
     verdict = await ReadOnlySharedKeys(frozenset({"shared"}), AllowAll()).decide(caller(), call)
 
