@@ -30,7 +30,7 @@ _AT_ONCE = 2
 _SCRIPT = "script.ts"
 OPTIONS = (
     *("--noEmit", "--noResolve", "--pretty", "false", "--types", ""),
-    *("--target", "es2023", "--lib", "es2023,esnext.iterator,esnext.disposable", "--module", "esnext"),
+    *("--target", "esnext", "--lib", "esnext", "--module", "esnext"),
     # A script is JavaScript first: what it leaves untyped is no mistake, and `data` is looked into without ceremony.
     *("--strict", "--noImplicitAny", "false", "--strictNullChecks", "false", "--useUnknownInCatchVariables", "false"),
 )
@@ -169,13 +169,16 @@ async def _ended(started: Started) -> int:
 def diagnostics(output: str) -> list[Diagnostic]:
     """Read the compiler's output. What it says of other files than the script is left out."""
     found: list[Diagnostic] = []
+    is_ours = False
     for line in output.splitlines():
         matched = _DIAGNOSTIC.match(line)
-        if matched is not None and matched["file"] == _SCRIPT:
+        if matched is None:
+            # Lines that are set in explain the complaint above them.
+            if is_ours and line.startswith("  "):
+                found[-1] = replace(found[-1], text=f"{found[-1].text} {line.strip()}")
+            continue
+        is_ours = matched["file"] == _SCRIPT
+        if is_ours:
             place = int(matched["line"]), int(matched["column"])
             found.append(Diagnostic(*place, int(matched["code"]), matched["text"]))
-        elif line.startswith("  ") and found and matched is None:
-            # An explanation of the complaint above.
-            last = found[-1]
-            found[-1] = Diagnostic(last.line, last.column, last.code, f"{last.text} {line.strip()}")
     return found

@@ -24,7 +24,7 @@ def shapes_of(script: str) -> tuple[Shaped, ...]:
     """Return the shapes to try, the likeliest first: an expression, a function's body, a module."""
     code = fenced[1] if (fenced := _FENCE.match(script)) else script
     skipped = script[: fenced.start(1)].count("\n") if fenced else 0
-    body = _wrapped("export default async function (): Promise<unknown> {", code, "}", skipped)
+    body = _wrapped("export default async function () {", code, "}", skipped)
     module = Shaped(code, -skipped)
     blank = _BLANK.match(code)
     if _STATEMENT.match(code, blank.end() if blank else 0):
