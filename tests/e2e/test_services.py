@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -17,6 +19,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from canaries import found_in, found_in_memory
 from demo_processes import Process, Services, address_of, knock, services
 from held_api import DOCUMENT, HeldApi, held_api
 from mcp.client.client import Client
@@ -430,10 +433,69 @@ def test_the_demo_does_what_it_shows(project_root: Path) -> None:
     assert (shown.returncode, "the runner answers PERMISSION_DENIED" in shown.stdout) == (0, True), shown.stderr
 
 
+async def test_a_replica_is_ready_once_it_has_a_catalogue_and_a_runner_and_only_while_it_has(
+    deployed: Deployed,
+) -> None:
+    made = deployed.services
+    docs_port, runner_port = unused_port(), unused_port()
+    given = {
+        "config": str(made.config),
+        "port": "0",
+        "acknowledge_single_tenant": "1",
+        "docs": f"127.0.0.1:{docs_port}",
+        "runners": f"127.0.0.1:{runner_port}",
+    }
+    orchestrator = made.begun(Service.ORCHESTRATOR, given, {"SANDBRIDGE_API_KEY_ORDERS": KEY})
+    runner = made.begun(Service.RUNNER, {"address": f"127.0.0.1:{runner_port}"})
+    seen = [statuses(orchestrator.listening())]
+    docs = made.docsearch(address=f"127.0.0.1:{docs_port}")
+    assert await asyncio.to_thread(until, lambda: ready(orchestrator), within=20)
+    seen.append(statuses(orchestrator))
+    docs.stop()
+    seen.append(statuses(orchestrator))
+    runner.stop()
+    assert await asyncio.to_thread(until, lambda: not ready(orchestrator), within=5)
+    seen.append(statuses(orchestrator))
+    orchestrator.stop()
+
+    # /health, /ready, /mcp: a GET of /mcp is answered by the protocol, if only to say that it does not suit.
+    assert [one[:2] for one in seen] == [(200, 503), (200, 200), (200, 200), (200, 503)]
+    assert [one[2] == 503 for one in seen] == [True, False, False, False]
+
+
+def unused_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def statuses(orchestrator: Process) -> tuple[int, int, int]:
+    base = orchestrator.facts["url"].removesuffix("/mcp")
+    health, readiness = (httpx2.get(f"{base}/{path}").status_code for path in ("health", "ready"))
+    return health, readiness, httpx2.post(f"{base}/mcp", json={}).status_code
+
+
+async def test_the_key_reaches_the_api_and_no_answer_and_no_other_process(
+    deployed: Deployed, runner: Process, orchestrator: Process
+) -> None:
+    echo = "const {data} = await apis.orders.diagnostics.echo({body: {}}); return data"
+    async with connected(orchestrator) as execute:
+        answer = json.dumps(await execute(echo))
+    # Only root may look into another process.
+    looked_into = (orchestrator, runner, deployed.docs) if os.geteuid() == 0 else ()
+    holders = [process.name for process in looked_into if found_in_memory(process.pid, KEY)]
+
+    assert ("[redacted]" in answer, found_in(answer.encode(), KEY)) == (True, [])
+    assert holders == [process.name for process in looked_into[:1]]
+
+
 def test_no_process_has_logged_the_key_of_an_api(deployed: Deployed) -> None:
     """Runs last: over everything that the tests above have made the processes write."""
-    written = {process.name: process.log.read_text(encoding="utf-8") for process in deployed.services.processes}
-    trails = {path.name: path.read_text(encoding="utf-8") for path in deployed.folder.glob("audit-*.jsonl")}
+    logs = [process.log for process in deployed.services.processes]
+    written = {path.name: path.read_bytes() for path in (*logs, *deployed.folder.glob("audit-*.jsonl"))}
 
-    assert (len(written) > 10, [name for name, text in (written | trails).items() if KEY in text]) == (True, [])
-    assert not any("Traceback" in text for text in written.values())
+    assert (len(written) > 10, {name: found for name, text in written.items() if (found := found_in(text, KEY))}) == (
+        True,
+        {},
+    )
+    assert [name for name, text in written.items() if b"Traceback" in text] == []

@@ -10,7 +10,9 @@ import pytest
 
 from sandbridge_kit.config import Deployment, SettingsError
 from sandbridge_kit.environment import settings_from
-from sandbridge_orchestrator.settings import OrchestratorSettings, banners, deployment_from
+from sandbridge_orchestrator.core.switches import SwitchState
+from sandbridge_orchestrator.gate import ControlledGate
+from sandbridge_orchestrator.settings import OrchestratorSettings, banners, deployment_from, first_state
 
 CONFIG = "apis: [{name: orders, openapi: {inline: '{}'}}]\n"
 
@@ -77,6 +79,22 @@ def test_only_one_tenant_on_loopback_is_served(variables: dict[str, str], engine
         assert found == ("SINGLE TENANT: whoever reaches this port acts with these API keys",)
     else:
         assert refusal in found
+
+
+@pytest.mark.parametrize(
+    ("mode", "disabled", "state"),
+    [
+        ("local", False, SwitchState(execute=True)),
+        ("local", True, SwitchState(execute=False)),
+        ("hosted", False, None),
+        ("hosted", True, None),
+    ],
+)
+def test_a_hosted_replica_begins_switched_off(mode: str, disabled: bool, state: SwitchState | None) -> None:
+    given = deployment().model_copy(update={"execute_disabled": disabled})
+
+    assert first_state(settings(mode=mode), given) == state
+    assert ControlledGate(state).state.execute is (state is not None and state.execute)
 
 
 def test_a_deployment_is_read_and_what_is_wrong_in_it_named(tmp_path: Path) -> None:

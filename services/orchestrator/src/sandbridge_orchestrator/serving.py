@@ -25,7 +25,6 @@ from sandbridge_orchestrator.adapters.docs_client import DocsClient
 from sandbridge_orchestrator.adapters.runner_client import RunnerClient
 from sandbridge_orchestrator.composition import Neighbours, composed
 from sandbridge_orchestrator.core.limits import Limits
-from sandbridge_orchestrator.core.switches import SwitchState
 from sandbridge_orchestrator.deployment import LoadedApi, limits_of, loaded_api, served_api
 from sandbridge_orchestrator.edge.introduction import Introduction, instructions, introduction_of
 from sandbridge_orchestrator.edge.listener import HttpServer, listen, own_addresses
@@ -36,7 +35,7 @@ from sandbridge_orchestrator.gate import ControlledGate
 from sandbridge_orchestrator.rpc import control_server
 from sandbridge_orchestrator.runners import QueueSettings, Runners
 from sandbridge_orchestrator.service import Orchestrator
-from sandbridge_orchestrator.settings import OrchestratorSettings, banners
+from sandbridge_orchestrator.settings import OrchestratorSettings, banners, first_state
 from sandbridge_orchestrator.switch_file import follow_switch_file
 
 log = structlog.get_logger(__name__)
@@ -140,7 +139,7 @@ async def _started(
     audit: TextIO,
 ) -> Replica:
     limits = limits_of(deployment)
-    gate = ControlledGate(_first_state(settings, deployment))
+    gate = ControlledGate(first_state(settings, deployment))
     runners = Runners(
         settings.discover,
         lambda address, on_status: RunnerClient(address, tls, on_status=on_status),
@@ -166,11 +165,6 @@ async def _started(
         following = asyncio.create_task(follow_switch_file(settings.switch_file, gate, every_s=settings.switch_poll_s))
         stack.push_async_callback(_ended, following)
     return replica
-
-
-def _first_state(settings: OrchestratorSettings, deployment: Deployment) -> SwitchState | None:
-    # In hosted mode nothing runs before somebody has said that it may.
-    return None if settings.mode == "hosted" else SwitchState(execute=not deployment.execute_disabled)
 
 
 def _app(replica: Replica, hosts: list[str]) -> Opening:

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, ValidationError
 from sandbridge_kit.config import Deployment, SettingsError, explain, tree_from
 from sandbridge_kit.environment import ListenAddress, ServiceSettings
 from sandbridge_kit.validity import Accepted, Acknowledgement, Choice, Matrix, Refused
+from sandbridge_orchestrator.core.switches import SwitchState
 from sandbridge_orchestrator.runners import Discover, listed, named
 
 _ADDRESS = re.compile(r"([A-Za-z0-9._-]+|\[[0-9a-fA-F:.]+\]):([0-9]{1,5})")
@@ -112,3 +113,8 @@ def banners(settings: OrchestratorSettings, deployment: Deployment, *, platform:
             raise SettingsError(line)
         case Accepted(found):
             return found
+
+
+def first_state(settings: OrchestratorSettings, deployment: Deployment) -> SwitchState | None:
+    """Return what is switched on before anybody has said so: in hosted mode nothing is known, and so all is off."""
+    return None if settings.mode == "hosted" else SwitchState(execute=not deployment.execute_disabled)
