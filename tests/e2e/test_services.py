@@ -483,7 +483,7 @@ async def test_the_key_reaches_the_api_and_no_answer_and_no_other_process(
         answer = json.dumps(await execute(echo))
     # Only root may look into another process.
     looked_into = (orchestrator, runner, deployed.docs) if os.geteuid() == 0 else ()
-    holders = [process.name for process in looked_into if found_in_memory(process.pid, KEY)]
+    holders = [process.name for process in looked_into if found_in_memory(process.pid, {"key": KEY})]
 
     assert ("[redacted]" in answer, found_in(answer.encode(), KEY)) == (True, [])
     assert holders == [process.name for process in looked_into[:1]]
@@ -494,7 +494,7 @@ def test_no_process_has_logged_the_key_of_an_api(deployed: Deployed) -> None:
     logs = [process.log for process in deployed.services.processes]
     written = {path.name: path.read_bytes() for path in (*logs, *deployed.folder.glob("audit-*.jsonl"))}
 
-    assert (len(written) > 10, {name: found for name, text in written.items() if (found := found_in(text, KEY))}) == (
+    assert (len(written) > 2, {name: found for name, text in written.items() if (found := found_in(text, KEY))}) == (
         True,
         {},
     )
