@@ -21,7 +21,8 @@ _API = """\
 """
 _SANDBOX = """\
 sandbox:
-  engine: {engine}
+  engine: {engine:<11}# deno, node, gvisor or microsandbox; `sandbridge doctor` says which work here
+  # runtime: node    # what runs scripts inside gvisor and microsandbox; deno where it is left out
   poolSize: 2        # warm sandboxes kept waiting; each serves one run
   concurrency: 4     # runs at once
   limits:

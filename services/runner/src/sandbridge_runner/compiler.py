@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sandbridge_runner.engines import confinement, landlock, walls
-from sandbridge_runner.engines.launcher import Launcher, Start, Started
+from sandbridge_runner.engines.launcher import Launcher, Start, Started, Walls
 from sandbridge_runner.engines.soft import has_walls
 
 SECONDS = 10.0
@@ -68,7 +68,7 @@ class Compiler:
         self._checks = 0
         self._folder = Path()
         self._launcher: Launcher | None = None
-        self._found = walls.Found(walls.Walls(), range(0), ())
+        self._found = walls.Found(Walls(), range(0), ())
 
     def __enter__(self) -> Compiler:
         """Raises OSError where there is no cage to put it in."""
