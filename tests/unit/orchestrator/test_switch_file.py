@@ -42,6 +42,7 @@ def test_a_state_is_read_from_yaml_or_json(tmp_path: Path, text: str, state: Swi
         ("{revision: -1}", "revision: "),
         ("{revision: 1", "is not YAML"),
         ("\x00", "is not YAML"),
+        ("[" * 60_000, "is not YAML"),
         (" " * 65_537, "this must be a mapping"),
     ],
 )

@@ -275,7 +275,11 @@ class Runners:
     async def _keep_looking(self) -> None:
         while True:
             await asyncio.sleep(self._settings.discover_s)
-            await self._look()
+            try:
+                await self._look()
+            except Exception as error:
+                # The looking goes on, whatever one address was about.
+                log.error("runners_not_looked_up", error=type(error).__name__)
 
     async def _look(self) -> None:
         try:

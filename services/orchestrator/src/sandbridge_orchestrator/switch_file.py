@@ -37,7 +37,7 @@ def read_switch_file(path: Path) -> SwitchState:
         found = SwitchFile.model_validate(tree)
     except OSError as error:
         raise SettingsError(f"Cannot read the switch file {path}: {error.strerror}.") from None
-    except (yaml.YAMLError, UnicodeDecodeError):
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError):
         raise SettingsError(f"The switch file {path} is not YAML.") from None
     except ValidationError as error:
         raise SettingsError(f"The switch file {path}: {explain(error, (SwitchFile,), {})}.") from None
