@@ -49,7 +49,7 @@ const pending = create(null);
 let asked = 0;
 let outstanding = 0;
 let draining = 0;
-let idle;
+const idlers = [];
 let finished = false;
 const DRAINED = bare({ api: true, fetch: true, page: true, file: true });
 
@@ -101,7 +101,7 @@ const deliver = ({ head, body }) => {
   } catch (error) {
     failRun(error);
   }
-  if (draining === 0 && idle !== undefined) idle();
+  while (draining === 0 && idlers.length > 0) shift(idlers)();
 };
 
 // All that the script does on an answer is done before the next one is read, so the order of its frames never depends
@@ -121,5 +121,5 @@ const pump = async () => {
 
 /** Resolve when no call that reaches outside is without its answer. */
 const drained = async () => {
-  while (draining > 0) await new NativePromise((resolve) => (idle = resolve));
+  while (draining > 0) await new NativePromise((resolve) => append(idlers, resolve));
 };

@@ -44,6 +44,11 @@ const finish = async (head, body) => {
 };
 const failWith = (code, message, place) =>
   finish(bare({ t: "finished", ok: false, error: bare({ code, message, ...place }) }));
+let hasReturned = false;
+/** A call that was refused after the script had returned, and that it did not wait for, leaves the result alone. */
+const onUncaught = (error) => {
+  if (!hasReturned || typeof error !== "object" || error === null || !weakHas(issued, error)) failRun(error);
+};
 const failRun = (error) => finish(bare({ t: "finished", ok: false, error: describe(error) }));
 
 const succeed = (value) => {
@@ -90,6 +95,7 @@ const main = async (code) => {
     const outcomeOfRun = run(outcome);
     pump();
     const value = await outcomeOfRun;
+    hasReturned = true;
     // One turn shows whether a rejection was left without a handler; calls under way are waited for.
     await turn();
     await drained();
@@ -100,7 +106,7 @@ const main = async (code) => {
   }
 };
 
-watch(failRun, () => {
+watch(onUncaught, () => {
   failWith("script_error", "the script waits for a promise that nothing settles");
 });
 /** Everything once, with a script of ours: what is compiled and connected on first use is ready before the real one. */
