@@ -35,6 +35,7 @@ class Remote:
     asked: int = 0
     closed: bool = False
     changed: Callable[[], None] = lambda: None
+    heard: Callable[[], None] = lambda: None
 
     def __post_init__(self) -> None:
         self._inner = ScriptedRunner(returns_one, slots=self.slots)
@@ -368,3 +369,50 @@ async def test_a_full_runner_is_tried_again_as_soon_as_it_says_that_it_has_room(
         await asyncio.wait_for(waiting, 5)
 
     assert remote.begun == ["run"]
+
+
+class Shared:
+    """One runner with one slot that two orchestrators see, each by a status that comes a moment after a change."""
+
+    def __init__(self) -> None:
+        self.inner = ScriptedRunner(returns_one, slots=1)
+        self.views: list[Remote] = []
+
+    @contextlib.asynccontextmanager
+    async def connect(self, address: str, on_status: Callable[[], None]) -> AsyncIterator[Remote]:
+        view = Remote(address, late_status=RunnerStatus(1, 0, 0))
+        view._inner, view.changed = self.inner, self.told
+        self.views.append(view)
+        view.heard = on_status
+        yield view
+
+    def told(self) -> None:
+        asyncio.get_running_loop().call_later(0.002, self._tell)
+
+    def _tell(self) -> None:
+        for view in self.views:
+            view.late_status = self.inner.status()
+            view.heard()
+
+
+async def test_a_busy_orchestrator_does_not_keep_another_out() -> None:
+    shared, order = Shared(), []
+    pool = Pool()
+    pool.listed = {"a"}
+
+    async def run(runners: Runners, name: str) -> None:
+        async with runners.open(start(name)):
+            order.append(name)
+            await asyncio.sleep(0)
+
+    settings = QueueSettings(for_each_slot=100)
+    async with (
+        Runners(pool.discover, shared.connect, settings) as first,
+        Runners(pool.discover, shared.connect, settings) as second,
+    ):
+        busy = [asyncio.create_task(run(first, "first")) for _ in range(60)]
+        await settled()
+        other = [asyncio.create_task(run(second, "second")) for _ in range(4)]
+        await asyncio.wait_for(asyncio.gather(*busy, *other), 20)
+
+    assert (len(order), order.index("second") < 40) == (64, True)

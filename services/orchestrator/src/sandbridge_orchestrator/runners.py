@@ -34,6 +34,10 @@ _REST_FULL_S = 0.1
 _REST_LOST_S = 1.0
 """The same for one that could not be reached, or could not start a sandbox."""
 _REMEMBERED_RUNS = 1_024
+_RUNS_IN_A_ROW = 8
+"""After so many runs that took a slot the moment it was free, one is left to whoever hears of it by the status."""
+_LEFT_S = 0.03
+"""For so long: a status comes some 20 ms after a change."""
 _STOPPING = "This server is stopping and takes no more runs."
 
 
@@ -64,6 +68,10 @@ class _Member:
     rests_until: float = 0.0
     is_full: bool = False
     """True where it rests because it had no free slot."""
+    in_a_row: int = 0
+    """Runs that ended here while others of ours were waiting."""
+    left: int = 0
+    """Slots that are left to other orchestrators for a moment."""
 
     @property
     def ours(self) -> int:
@@ -74,7 +82,7 @@ class _Member:
     def candidate(self) -> Candidate:
         """What the choice needs to know of it."""
         status = self.runner.status()
-        running = self.others + self.ours
+        running = self.others + self.ours + self.left
         return Candidate(
             self.address,
             free=status.free_slots + status.running - running,
@@ -167,8 +175,28 @@ class Runners:
                     yield run
             finally:
                 member.runs -= 1
+                self._share(member)
                 self._leave_if_done(member)
                 self._serve()
+
+    def _share(self, member: _Member) -> None:
+        """Leave a slot to other orchestrators now and then.
+
+        We know of a free slot of ours before anybody else does: who always took it at once would keep the others out
+        for as long as its own queue lasts.
+        """
+        if self._turns.first() is None:
+            member.in_a_row = 0
+            return
+        member.in_a_row += 1
+        if member.in_a_row >= _RUNS_IN_A_ROW:
+            member.in_a_row = 0
+            member.left += 1
+            asyncio.get_running_loop().call_later(_LEFT_S, self._take_back, member)
+
+    def _take_back(self, member: _Member) -> None:
+        member.left -= 1
+        self._serve()
 
     async def _begun(self, stack: AsyncExitStack, start: Start) -> tuple[_Member, Run]:
         ticket = self._turns.ticket(self._tried.get(start.run_id))
