@@ -403,3 +403,24 @@ def test_a_boundary_that_the_content_foresees_is_changed() -> None:
 
     assert again.partition("boundary=")[2].encode() != guessed
     assert sent.count(again.partition("boundary=")[2].encode()) == 3
+
+
+PATCH = (
+    "{schema: {type: object, required: [kind], properties: {kind: {type: string}, n: {type: integer}, "
+    "in: {type: object, properties: {a: {type: string}}}}}}"
+)
+
+
+def test_a_merge_patch_removes_members_by_null_whatever_their_type() -> None:
+    sent = encoded(f"application/merge-patch+json: {PATCH}", {"n": None, "kind": "x", "in": {"a": None}, "new": None})
+
+    assert sent.data == b'{"n":null,"kind":"x","in":{"a":null},"new":null}'
+
+
+def test_a_null_is_only_a_removal_in_a_merge_patch() -> None:
+    assert problems(f"application/json: {PATCH}", {"kind": "x", "n": None}) == [
+        ("body.n", "should be an integer, not null")
+    ]
+    assert problems(f"application/merge-patch+json: {PATCH}", {"kind": 1.5, "n": None}) == [
+        ("body.kind", "should be a string, not 1.5")
+    ]

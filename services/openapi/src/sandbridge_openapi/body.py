@@ -20,6 +20,7 @@ from sandbridge_openapi.multipart import Part
 from sandbridge_openapi.serialise import Unserialisable
 
 _CHARSETS = {"us-ascii": "ascii", "iso-8859-1": "latin-1", "latin1": "latin-1", "utf-16": "utf-16", "utf-8": "utf-8"}
+_MERGE_PATCH = "application/merge-patch+json"
 _PLAIN = Encoding()
 
 
@@ -75,8 +76,30 @@ class _Job:
 def _json(job: _Job) -> Encoded:
     if isinstance(job.value, Form):
         raise Unserialisable("a FormData cannot be sent as JSON; give an object")
-    value = job.checked(_map_binaries(job.value, lambda b: base64.b64encode(b.data).decode()))
+    value = _map_binaries(job.value, lambda b: base64.b64encode(b.data).decode())
+    if media_types.essence(job.content_type) == _MERGE_PATCH:
+        # RFC 7396: a null removes the member, whatever its schema says of its values.
+        value = _with_nulls(job.checked(_without_nulls(value)), value)
+    else:
+        value = job.checked(value)
     return Encoded(job.content_type, serialise.compact_json(value).encode())
+
+
+def _without_nulls(value: Json) -> Json:
+    if not isinstance(value, Mapping):
+        return value
+    return {name: _without_nulls(item) for name, item in value.items() if item is not None}
+
+
+def _with_nulls(checked: Json, given: Json) -> Json:
+    if not isinstance(checked, Mapping) or not isinstance(given, Mapping):
+        return checked
+    kept = {
+        name: None if item is None else _with_nulls(checked[name], item)
+        for name, item in given.items()
+        if item is None or name in checked
+    }
+    return {**kept, **{name: item for name, item in checked.items() if name not in kept}}
 
 
 def _lines(job: _Job) -> Encoded:
