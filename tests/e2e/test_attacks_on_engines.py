@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import secrets
+import signal
 import subprocess
 import sys
 import threading
@@ -26,18 +27,28 @@ from subjects import Subject
 from usable import flags, subjects_of_the_command, trouble
 
 SUBJECTS = subjects_of_the_command()
+LONGEST_MS = 12_000
 
 
-@pytest.fixture(scope="module", params=SUBJECTS, ids=[subject.name for subject in SUBJECTS])
+@pytest.fixture(scope="module")
 def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     """A served Sandbridge with one engine, between a hostile API and a listener that nobody may reach."""
     subject: Subject = request.param
     if reason := trouble(subject):
         pytest.skip(reason)
-    with attacked(tmp_path_factory.mktemp(subject.name), *flags(subject)) as target:
+    # The memory of every sandbox is searched, and that of a kernel takes its time.
+    more = ("--timeout-ms", str(LONGEST_MS), "--pool-size", "1" if subject.is_hard else "2")
+    with attacked(tmp_path_factory.mktemp(subject.name), *flags(subject), *more) as target:
         yield target
 
 
+def on(*subjects: Subject) -> pytest.MarkDecorator:
+    """Run a test on these engines."""
+    names = [subject.name for subject in subjects]
+    return pytest.mark.parametrize("target", subjects, indirect=True, scope="module", ids=names)
+
+
+on_each_engine, on_one_engine = on(*SUBJECTS), on(SUBJECTS[0])
 pytestmark = pytest.mark.usefixtures("alive_and_unreached")
 
 
@@ -74,22 +85,27 @@ TAKE_ALL = (
 @pytest.mark.skipif(
     sys.platform != "linux" or os.geteuid() != 0, reason="only root on Linux reads other processes' memory"
 )
+@on_each_engine
 def test_c01_the_memory_of_every_process_of_a_sandbox_is_free_of_the_key(target: Target) -> None:
     mark = secrets.token_hex(12)
     code = TAKE_ALL.replace("MARK", mark) + " await api.b.get({path: {case: 'silent'}}); return kept"
-    thread, _ = in_background(lambda: target.call("execute", code=code, timeout_ms=3000))
+    thread, _ = in_background(lambda: target.call("execute", code=code, timeout_ms=LONGEST_MS))
     reached = wait_for(lambda: any(b"/b/silent" in heard for heard in target.api.heard))
-    pids = sandboxes_of(target)
-    marked = [pid for pid in pids if found_in_memory(pid, f"memory-mark-{mark}")]
-    held = [place for pid in pids for place in found_in_memory(pid, KEY) + found_in_memory(pid, "canary-in-env")]
-    in_server = found_in_memory(target.served.process.pid, KEY)
+    wanted = {"mark": f"memory-mark-{mark}", "key": KEY, "environment": "canary-in-env"}
+    found = found_in_memory(sandboxes_of(target), wanted)
+    in_server = found_in_memory([target.served.process.pid], {"key": KEY})
+    for pid in sandboxes_of(target):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
     thread.join()
     target.api.heard[:] = [heard for heard in target.api.heard if b"/b/silent" not in heard]
+    held = [place for place in found if not place.startswith("mark")]
 
-    # The mark and the server's own memory show that the search does find what is there.
-    assert (reached, len(marked) >= 1, held, "plain" in str(in_server)) == (True, True, [], True)
+    # The mark, and the key in the server's own memory, show that the search does find what is there.
+    assert (reached, len(found) > len(held), held, len(in_server) > 0) == (True, True, [], True)
 
 
+@on_one_engine
 def test_c02_c04_c05_the_key_is_in_no_answer_log_record_file_or_kept_result(target: Target) -> None:
     large = "const all = JSON.stringify(kept); return {all, pad: 'x'.repeat(60000)}"
     answers = [
@@ -118,6 +134,7 @@ def _open_files(pid: int) -> list[Path]:
     return [path for path in files if path.is_file() and path.stat().st_size < 64 << 20]
 
 
+@on_one_engine
 def test_c07_runs_at_the_same_time_get_each_its_own_answers(target: Target) -> None:
     def one(name: str) -> list[str]:
         code = (
@@ -140,6 +157,7 @@ def test_c07_runs_at_the_same_time_get_each_its_own_answers(target: Target) -> N
         )
 
 
+@on_one_engine
 def test_s26_more_runs_than_there_is_room_for_end_or_are_told_to_come_back(target: Target) -> None:
     with ThreadPoolExecutor(60) as pool:
         ends = list(pool.map(lambda n: target.run(f"return {n}"), range(60)))
@@ -148,6 +166,7 @@ def test_s26_more_runs_than_there_is_room_for_end_or_are_told_to_come_back(targe
     assert (wrong, target.run("return 1")) == ([], 1)
 
 
+@on_one_engine
 def test_e20_a_slow_drip_over_an_allowed_operation_is_bounded_and_recorded(target: Target) -> None:
     heard, before = len(target.api.heard), len(target.records())
     code = (
@@ -161,6 +180,7 @@ def test_e20_a_slow_drip_over_an_allowed_operation_is_bounded_and_recorded(targe
 
 
 @pytest.mark.parametrize("moment", ["before", "during", "after"])
+@on_one_engine
 def test_f01_a_sandbox_killed_around_a_call_is_told_with_what_became_of_the_call(target: Target, moment: str) -> None:
     scripts = {
         "before": "for (;;);",
@@ -177,7 +197,7 @@ def test_f01_a_sandbox_killed_around_a_call_is_told_with_what_became_of_the_call
         busy = wait_for(lambda: any(_burns(pid) for pid in sandboxes_of(target)))
     for pid in sandboxes_of(target):
         with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, 9)
+            os.kill(pid, signal.SIGKILL)
     thread.join(10)
     calls = [(r["outcome"], r.get("status")) for r in target.records(before) if r["event"] == "api_call"]
     (tool,) = [r for r in target.records(before) if r["event"] == "tool_call"]
@@ -214,6 +234,7 @@ def run_with_trail(sandbridge: Callable[..., Ran], target: Target, folder: Path,
 
 
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root on Linux can mount a small disk")
+@on_one_engine
 def test_f08_with_a_full_disk_under_the_audit_trail_nothing_is_sent(
     sandbridge: Callable[..., Ran], target: Target, tmp_path: Path
 ) -> None:
@@ -238,6 +259,7 @@ def test_f08_with_a_full_disk_under_the_audit_trail_nothing_is_sent(
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@on_one_engine
 def test_f08_a_record_that_could_not_be_written_fails_the_run(
     sandbridge: Callable[..., Ran], target: Target, tmp_path: Path
 ) -> None:

@@ -7,14 +7,14 @@ import contextlib
 import os
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import quote
 
 CHUNK = 4 << 20
 _PAGE = os.sysconf("SC_PAGESIZE")
 _RESIDENT_ONLY_ABOVE = 32 << 20
-_REGION = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) (\S{4}) \S+ \S+ \d+\s*(.*)$", re.MULTILINE)
+_REGION = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) (\S{4}) (\S+) (\S+) (\d+)\s*(.*)$", re.MULTILINE)
 
 
 def spellings(secret: str) -> dict[str, bytes]:
@@ -51,33 +51,47 @@ def found_in_files(folder: Path, secret: str) -> list[str]:
     return [f"{path}: {name}" for path in files for name in found_in(path.read_bytes(), secret)]
 
 
-def found_in_memory(pid: int, secret: str) -> list[str]:
-    """Return `pid region: spelling` for all readable memory, arguments and environment of a process. Needs root."""
-    wanted = {name: spelt for name, spelt in spellings(secret).items()}
+def found_in_memory(pids: Iterable[int], secrets: Mapping[str, str]) -> list[str]:
+    """Return `name of the secret: spelling at pid region` for all memory, arguments and environments. Needs root.
+
+    One pass for all secrets. Memory that processes share is read once; what is mapped from a file of the disk and not
+    writable is that file.
+    """
+    wanted = {f"{name}: {how}": spelt for name, text in secrets.items() for how, spelt in spellings(text).items()}
     overlap = max(map(len, wanted.values()))
-    found = []
-    with contextlib.suppress(OSError):
-        for region, data in _memory(pid, overlap):
-            found += [f"{pid} {region}: {name}" for name, spelt in wanted.items() if spelt in data]
-    for name in ("environ", "cmdline"):
+    found: list[str] = []
+    shared: set[tuple[str, str]] = set()
+    for pid in pids:
         with contextlib.suppress(OSError):
-            found += [f"{pid} {name}: {how}" for how in found_in(Path(f"/proc/{pid}/{name}").read_bytes(), secret)]
+            for region, data in _memory(pid, overlap, shared):
+                found += [f"{name} at {pid} {region}" for name, spelt in wanted.items() if spelt in data]
+        for file in ("environ", "cmdline"):
+            with contextlib.suppress(OSError):
+                data = Path(f"/proc/{pid}/{file}").read_bytes()
+                found += [f"{name} at {pid} {file}" for name, spelt in wanted.items() if spelt in data]
     return found
 
 
-def _memory(pid: int, overlap: int) -> Iterator[tuple[str, bytes]]:
+def _memory(pid: int, overlap: int, shared: set[tuple[str, str]]) -> Iterator[tuple[str, bytes]]:
     text = Path(f"/proc/{pid}/maps").read_text(errors="replace")
     memory, pages = (os.open(f"/proc/{pid}/{name}", os.O_RDONLY) for name in ("mem", "pagemap"))
     try:
-        for start, end, rights, name in _REGION.findall(text):
-            low, high = int(start, 16), int(end, 16)
-            if "r" not in rights or name in ("[vvar]", "[vsyscall]"):
+        for start, end, rights, offset, device, inode, name in _REGION.findall(text):
+            if "r" not in rights or name in ("[vvar]", "[vsyscall]") or _is_a_file_as_it_is(rights, name):
                 continue
-            for first, last in _present(pages, low, high):
+            part = (f"{device} {inode}", offset)
+            if rights[3] == "s" and part in shared:
+                continue
+            shared.add(part)
+            for first, last in _present(pages, int(start, 16), int(end, 16)):
                 yield from _read(memory, f"{start} {name}", first, last, overlap)
     finally:
         os.close(memory)
         os.close(pages)
+
+
+def _is_a_file_as_it_is(rights: str, name: str) -> bool:
+    return name.startswith("/") and not name.startswith("/memfd:") and "(deleted)" not in name and "w" not in rights
 
 
 def _present(pages: int, low: int, high: int) -> Iterator[tuple[int, int]]:
