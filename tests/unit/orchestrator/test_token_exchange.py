@@ -17,13 +17,13 @@ from sandbridge_kit.errors import Code, Failure, SandbridgeError
 from sandbridge_kit.identity import LOCAL_CALLER, Caller
 from sandbridge_openapi.arguments import Request
 from sandbridge_openapi.model import Operation
-from sandbridge_orchestrator.access import Secrets, require_sound
+from sandbridge_orchestrator.access import require_sound
 from sandbridge_orchestrator.adapters.exchange import CredentialModes, ExchangeIssuer, TokenExchange
 from sandbridge_orchestrator.adapters.grants import BearerGrant
 from sandbridge_orchestrator.adapters.issuers import IssuerEndpoints, IssuerHttp
 from sandbridge_orchestrator.adapters.policy import AllowAll
 from sandbridge_orchestrator.adapters.shared_keys import ReadOnlySharedKeys
-from sandbridge_orchestrator.api_keys import client_secrets
+from sandbridge_orchestrator.api_keys import Secrets, client_secrets
 from sandbridge_orchestrator.core.answers import Received
 from sandbridge_orchestrator.core.placement import ANY_SCHEME
 from sandbridge_orchestrator.core.token_exchange import ACCESS_TOKEN, Client, Exchanged, Target, answer, form

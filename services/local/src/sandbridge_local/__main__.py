@@ -15,7 +15,8 @@ from sandbridge_kit.errors import SandbridgeError
 from sandbridge_local.arguments import parser
 from sandbridge_local.settings import OPTIONS, Settings, acknowledges_no_egress_control, sandbox_from, settings_from
 from sandbridge_local.sources import api_arguments
-from sandbridge_orchestrator.api_keys import api_keys
+from sandbridge_orchestrator.api_keys import Secrets, api_keys, client_secrets
+from sandbridge_orchestrator.deployment import exchanging
 
 _NEED_KEYS = frozenset({"serve", "run", "egress_policy"})
 _NEED_NO_SETTINGS = frozenset({"switch"})
@@ -36,6 +37,7 @@ def main(argv: list[str] | None = None) -> int:
             settings = _settings(options, os.environ)
         if name in _NEED_KEYS and settings is not None:
             options.keys = _keys(settings, os.environ)
+            options.secrets = Secrets(options.keys, _client_secrets(settings, os.environ))
             options.keys_dir = os.environ.get("SANDBRIDGE_API_KEYS_DIR")
             options.no_egress_control = acknowledges_no_egress_control(os.environ)
         command = importlib.import_module(f"sandbridge_local.commands.{name}")
@@ -75,6 +77,11 @@ def _flags(options: argparse.Namespace) -> dict[str, object]:
 def _keys(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
     folder = environ.get("SANDBRIDGE_API_KEYS_DIR")
     return api_keys(tuple(api.name for api in settings.apis), environ, Path(folder) if folder else None)
+
+
+def _client_secrets(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
+    folder = environ.get("SANDBRIDGE_CLIENT_SECRETS_DIR")
+    return client_secrets(exchanging(settings), environ, Path(folder) if folder else None)
 
 
 if __name__ == "__main__":

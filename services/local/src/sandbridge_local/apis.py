@@ -9,7 +9,7 @@ from sandbridge_local.settings import Settings
 from sandbridge_local.sources import read_source
 from sandbridge_openapi.document import load
 from sandbridge_openapi.errors import DocumentError
-from sandbridge_orchestrator.deployment import LoadedApi, base_url, with_a_place_for_the_key
+from sandbridge_orchestrator.deployment import LoadedApi, base_url, needs_place, with_a_place_for_the_key
 
 
 def load_api(settings: ApiSettings, *, need_base_url: bool = True) -> LoadedApi:
@@ -28,7 +28,7 @@ def load_apis(settings: Settings, *, keys: Container[str] = (), need_base_url: b
     for api in settings.apis:
         try:
             one = load_api(api, need_base_url=need_base_url)
-            loaded.append(with_a_place_for_the_key(one) if api.name in keys else one)
+            loaded.append(with_a_place_for_the_key(one) if needs_place(api, keys) else one)
         except DocumentError as error:
             where = f" (at {error.pointer})" if error.pointer else ""
             raise SettingsError(f"{api.openapi.place} cannot be used: {error.message}{where}") from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import TextIO
 
@@ -16,6 +16,7 @@ from sandbridge_local.catalogues import catalogue_of
 from sandbridge_local.engines import chosen_engine, reach_of
 from sandbridge_local.settings import Settings
 from sandbridge_local.typecheck.checker import TypeChecker, found_compiler
+from sandbridge_orchestrator.access import Access
 from sandbridge_orchestrator.adapters.admission import Slots
 from sandbridge_orchestrator.composition import Neighbours
 from sandbridge_orchestrator.composition import composed as behind_the_edge
@@ -45,7 +46,7 @@ class Product:
 
 @contextlib.asynccontextmanager
 async def composed(
-    settings: Settings, keys: Mapping[str, str], apis: tuple[LoadedApi, ...], audit: TextIO
+    settings: Settings, access: Access, apis: tuple[LoadedApi, ...], audit: TextIO
 ) -> AsyncIterator[Product]:
     """Start everything behind the transports; leaving stops it, sandboxes first. Raises `sandbox_lost`."""
     limits = limits_of(settings)
@@ -66,7 +67,7 @@ async def composed(
     async with contextlib.AsyncExitStack() as stack:
         if checker is not None:
             stack.callback(checker.close)
-        edge = behind_the_edge(neighbours, apis=served, keys=keys, limits=limits, audit=audit)
+        edge = behind_the_edge(neighbours, apis=served, access=access, limits=limits, audit=audit)
         orchestrator = await stack.enter_async_context(edge)
         yield Product(orchestrator, introduction_of(documents, limits, checks_types=checker is not None))
 

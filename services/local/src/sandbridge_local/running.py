@@ -13,7 +13,9 @@ from sandbridge_kit.identity import LOCAL_CALLER
 from sandbridge_kit.telemetry import set_up_logs
 from sandbridge_local.composition import composed
 from sandbridge_local.settings import Settings
+from sandbridge_orchestrator.access import access_of
 from sandbridge_orchestrator.adapters.audit import audit_stream
+from sandbridge_orchestrator.api_keys import Secrets
 from sandbridge_orchestrator.core.outcome import ExecuteRequest, RunHeld, RunOutcome, RunReturned
 from sandbridge_orchestrator.deployment import LoadedApi
 from sandbridge_orchestrator.edge.render import error_structure, held_failure, structured
@@ -64,7 +66,10 @@ async def run_script(
         sandbox = settings.sandbox.model_copy(update={"pool_size": 1, "concurrency": 1})
         alone = settings.model_copy(update={"sandbox": sandbox})
         try:
-            async with composed(alone, keys, apis, audit) as product:
+            async with (
+                access_of(settings, Secrets(keys), signs_in=False) as access,
+                composed(alone, access, apis, audit) as product,
+            ):
                 outcome = await product.orchestrator.execute(LOCAL_CALLER, request, transport="cli")
         except SandbridgeError as error:
             return Printed(False, error_structure(error.failure, None))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import logging
 import os
 import signal
@@ -16,15 +15,19 @@ from typing import Any, NoReturn, TextIO
 from mcp.server.lowlevel import Server
 
 from sandbridge_kit.config import SettingsError
+from sandbridge_kit.memory import settle
 from sandbridge_kit.telemetry import set_up_logs
 from sandbridge_local.composition import Product, composed
 from sandbridge_local.settings import Settings
+from sandbridge_local.validity import signs_in
+from sandbridge_orchestrator.access import access_of
 from sandbridge_orchestrator.adapters.audit import audit_stream
+from sandbridge_orchestrator.api_keys import Secrets
 from sandbridge_orchestrator.deployment import LoadedApi
 from sandbridge_orchestrator.edge.listener import HttpServer, listen, own_addresses
 from sandbridge_orchestrator.edge.server import Identity
-from sandbridge_orchestrator.edge.single_tenant import single_tenant_app, single_tenant_server
 from sandbridge_orchestrator.edge.stdio import serve_stdio
+from sandbridge_orchestrator.entrance import Entrance, entrance_of
 
 _STOP_S = 1.5
 """Longest wait for the parts to stop after a signal; no sandbox is alive after it in any case."""
@@ -33,7 +36,7 @@ log = logging.getLogger("sandbridge")
 
 
 def serve_until_stopped(
-    settings: Settings, keys: Mapping[str, str], apis: tuple[LoadedApi, ...], banners: Sequence[str]
+    settings: Settings, secrets: Secrets, apis: tuple[LoadedApi, ...], banners: Sequence[str]
 ) -> NoReturn:
     """Serve, then end the process. `banners` are shown first. Raises SettingsError or SandbridgeError before it."""
     set_up_logs(sys.stderr)
@@ -41,7 +44,7 @@ def serve_until_stopped(
         loop = asyncio.new_event_loop()
         for banner in banners:
             print(f"sandbridge: {banner}", file=sys.stderr)
-        code = loop.run_until_complete(_serve(settings, keys, apis, audit))
+        code = loop.run_until_complete(_serve(settings, secrets, apis, audit))
         audit.flush()
         # A terminal on standard input is read in a thread that only its next line would end, and a clean exit of the
         # interpreter would wait for that line.
@@ -49,17 +52,16 @@ def serve_until_stopped(
         os._exit(code)
 
 
-async def _serve(settings: Settings, keys: Mapping[str, str], apis: tuple[LoadedApi, ...], audit: TextIO) -> int:
+async def _serve(settings: Settings, secrets: Secrets, apis: tuple[LoadedApi, ...], audit: TextIO) -> int:
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     stack = contextlib.AsyncExitStack()
-    product = await stack.enter_async_context(composed(settings, keys, apis, audit))
-    _say_what_is_served(settings, keys, apis)
-    # What is loaded stays: without it in view, a collection during a call takes a fraction of the time.
-    gc.collect()
-    gc.freeze()
-    serving = asyncio.ensure_future(_transport(settings, product))
+    access = await stack.enter_async_context(access_of(settings, secrets, signs_in=signs_in(settings)))
+    product = await stack.enter_async_context(composed(settings, access, apis, audit))
+    _say_what_is_served(settings, secrets.api_keys, apis)
+    settle()
+    serving = asyncio.ensure_future(_transport(settings, product, entrance_of(settings, access)))
     stopped = asyncio.ensure_future(stopping.wait())
     await asyncio.wait({serving, stopped}, return_when=asyncio.FIRST_COMPLETED)
     failure = serving.exception() if serving.done() else None
@@ -73,8 +75,8 @@ async def _serve(settings: Settings, keys: Mapping[str, str], apis: tuple[Loaded
     return 0 if failure is None else 2 if isinstance(failure, SettingsError) else 1
 
 
-async def _transport(settings: Settings, product: Product) -> None:
-    server = single_tenant_server(
+async def _transport(settings: Settings, product: Product, entrance: Entrance) -> None:
+    server = entrance.server(
         product.orchestrator,
         lambda: product.introduction,
         identity=Identity(
@@ -89,21 +91,30 @@ async def _transport(settings: Settings, product: Product) -> None:
         print("sandbridge: serving on standard input and output, for the client that started this", file=sys.stderr)
         await serve_stdio(server)
     else:
-        await _serve_http(settings, product, server)
+        await _serve_http(settings, product, entrance, server)
 
 
-async def _serve_http(settings: Settings, product: Product, server: Server[Any]) -> None:
+async def _serve_http(settings: Settings, product: Product, entrance: Entrance, server: Server[Any]) -> None:
     listener = listen(settings.host, settings.port)
     hosts = own_addresses(settings.host, listener.getsockname()[1])
-    app = single_tenant_app(server, lambda: product.introduction, ready=lambda: product.ready, hosts=hosts)
+    app = entrance.app(server, lambda: product.introduction, ready=lambda: product.ready, hosts=hosts)
     print(f"sandbridge: serving http://{hosts[0]}/mcp", file=sys.stderr, flush=True)
+    if entrance.door is not None:
+        issuers = ", ".join(entrance.door.resource.issuers)
+        print(f"sandbridge: callers sign in at {issuers} for {entrance.door.resource.url}", file=sys.stderr, flush=True)
     await HttpServer(app, grace_s=1).serve(sockets=[listener])
+
+
+def _credential(api: LoadedApi, keys: Mapping[str, str]) -> str:
+    if api.settings.credential is not None and api.settings.credential.mode == "tokenExchange":
+        return "with a token for each caller"
+    return "with its API key" if api.name in keys else "without an API key"
 
 
 def _say_what_is_served(settings: Settings, keys: Mapping[str, str], apis: tuple[LoadedApi, ...]) -> None:
     for api in apis:
         where = api.base_url or "no base URL: it can be searched, not called (state one with --base-url)"
-        key = "with its API key" if api.name in keys else "without an API key"
+        key = _credential(api, keys)
         print(f"sandbridge: {api.name}: {len(api.document.operations)} operations, {where}, {key}", file=sys.stderr)
         if api.caution:
             print(f"sandbridge: {api.caution}", file=sys.stderr)

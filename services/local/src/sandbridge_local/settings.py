@@ -104,8 +104,19 @@ OPTIONS: tuple[Option, ...] = (
 NO_EGRESS_CONTROL = "SANDBRIDGE_ACKNOWLEDGE_NO_EGRESS_CONTROL"
 """Accepts egress authority `none`. A variable only: a flag or a file would be copied along without being read."""
 
-OTHER_VARIABLES = frozenset({"SANDBRIDGE_CONFIG", "SANDBRIDGE_API_KEYS_DIR", "SANDBRIDGE_API_KEY", NO_EGRESS_CONTROL})
-"""Variables that are read outside the schema; `SANDBRIDGE_API_KEY_<NAME>` too."""
+OTHER_VARIABLES = frozenset(
+    {
+        "SANDBRIDGE_CONFIG",
+        "SANDBRIDGE_API_KEYS_DIR",
+        "SANDBRIDGE_API_KEY",
+        "SANDBRIDGE_CLIENT_SECRETS_DIR",
+        "SANDBRIDGE_CLIENT_SECRET",
+        NO_EGRESS_CONTROL,
+    }
+)
+"""Variables that are read outside the schema; `SANDBRIDGE_API_KEY_<NAME>` and `SANDBRIDGE_CLIENT_SECRET_<NAME>` too."""
+
+_NAMED_SECRETS = ("SANDBRIDGE_API_KEY_", "SANDBRIDGE_CLIENT_SECRET_")
 
 _MODELS = (Settings, LocalSandboxSettings, EgressSettings)
 _TRUE, _FALSE = frozenset({"1", "true", "yes"}), frozenset({"0", "false", "no", ""})
@@ -173,7 +184,7 @@ def _fill(tree: dict[str, Any], flags: Mapping[str, Any], environ: Mapping[str, 
 def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
     known = {option.variable for option in OPTIONS} | OTHER_VARIABLES
     for name in environ:
-        if name.startswith("SANDBRIDGE_") and name not in known and not name.startswith("SANDBRIDGE_API_KEY_"):
+        if name.startswith("SANDBRIDGE_") and name not in known and not name.startswith(_NAMED_SECRETS):
             near = difflib.get_close_matches(name, sorted(known), n=1)
             raise SettingsError(f"Unknown variable {name}" + (f"; did you mean {near[0]}?" if near else "."))
 

@@ -35,11 +35,17 @@ def verdict_of(
             platform=platform,
             transport=settings.transport if serves else None,
             host=settings.host,
+            has_sign_in=serves and signs_in(settings),
             credentialed=tuple(credentialed),
             acknowledged=frozenset(acknowledged),
             allow_outdated_runsc=settings.sandbox.allow_outdated_runsc,
         )
     )
+
+
+def signs_in(settings: Settings) -> bool:
+    """Return whether callers sign in: over HTTP, where sign-in is configured."""
+    return settings.transport == "http" and settings.auth is not None
 
 
 def banners_of(verdict: Verdict) -> tuple[str, ...]:

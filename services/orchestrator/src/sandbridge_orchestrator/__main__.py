@@ -12,11 +12,12 @@ import structlog
 from sandbridge_kit.environment import settings_from
 from sandbridge_kit.errors import SandbridgeError
 from sandbridge_kit.telemetry import set_up_logs
-from sandbridge_orchestrator.api_keys import api_keys
+from sandbridge_orchestrator.api_keys import Secrets, api_keys, client_secrets
+from sandbridge_orchestrator.deployment import exchanging
 from sandbridge_orchestrator.serving import serve
 from sandbridge_orchestrator.settings import OrchestratorSettings, deployment_from
 
-_KEY = "SANDBRIDGE_API_KEY"
+_SECRETS = ("SANDBRIDGE_API_KEY", "SANDBRIDGE_CLIENT_SECRET")
 
 
 def main() -> int:
@@ -24,10 +25,14 @@ def main() -> int:
     set_up_logs(sys.stderr)
     log = structlog.get_logger("sandbridge_orchestrator")
     try:
-        settings = settings_from(OrchestratorSettings, _without_keys(os.environ))
+        settings = settings_from(OrchestratorSettings, _without_secrets(os.environ))
         deployment = deployment_from(settings.config)
-        names = tuple(api.name for api in deployment.apis)
-        asyncio.run(serve(settings, deployment, api_keys(names, _only_keys(os.environ), settings.api_keys_dir)))
+        found = _only_secrets(os.environ)
+        secrets = Secrets(
+            api_keys(tuple(api.name for api in deployment.apis), found, settings.api_keys_dir),
+            client_secrets(exchanging(deployment), found, settings.client_secrets_dir),
+        )
+        asyncio.run(serve(settings, deployment, secrets))
     except SandbridgeError as error:
         log.error("not_started", code=error.failure.code, reason=error.failure.message)
         return 1
@@ -37,16 +42,16 @@ def main() -> int:
     return 0
 
 
-def _is_key(name: str) -> bool:
-    return name == _KEY or name.startswith(f"{_KEY}_")
+def _is_secret(name: str) -> bool:
+    return any(name == secret or name.startswith(f"{secret}_") for secret in _SECRETS)
 
 
-def _only_keys(environ: Mapping[str, str]) -> Mapping[str, str]:
-    return {name: value for name, value in environ.items() if _is_key(name)}
+def _only_secrets(environ: Mapping[str, str]) -> Mapping[str, str]:
+    return {name: value for name, value in environ.items() if _is_secret(name)}
 
 
-def _without_keys(environ: Mapping[str, str]) -> Mapping[str, str]:
-    return {name: value for name, value in environ.items() if not _is_key(name)}
+def _without_secrets(environ: Mapping[str, str]) -> Mapping[str, str]:
+    return {name: value for name, value in environ.items() if not _is_secret(name)}
 
 
 if __name__ == "__main__":

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
 
 from sandbridge_kit.config import ApiSettings, AuthSettings, Deployment, IssuerSettings, SettingsError
 from sandbridge_orchestrator.adapters.credentials import StaticKeys
@@ -16,21 +16,9 @@ from sandbridge_orchestrator.adapters.policy import AllowAll
 from sandbridge_orchestrator.adapters.sender import Sender
 from sandbridge_orchestrator.adapters.shared_keys import ReadOnlySharedKeys
 from sandbridge_orchestrator.adapters.signin import BearerSignIn, TrustedIssuer, trusted
+from sandbridge_orchestrator.api_keys import Secrets
 from sandbridge_orchestrator.core.token_exchange import Client, Target
 from sandbridge_orchestrator.ports import Credentials, Policy
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Secrets:
-    """What was found in the environment and in mounted files. Never printed."""
-
-    api_keys: Mapping[str, str] = field(default_factory=dict)
-    """By API."""
-    client_secrets: Mapping[str, str] = field(default_factory=dict)
-    """By issuer."""
-
-    def __repr__(self) -> str:
-        return "<secrets>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +28,6 @@ class Access:
     policy: Policy
     credentials: Credentials
     sign_in: BearerSignIn | None = None
-
-
-def exchanging(deployment: Deployment) -> tuple[str, ...]:
-    """Return the names of the issuers where tokens are exchanged, and so of those that have a client secret."""
-    return tuple(one.name for one in deployment.auth.issuers if one.exchange) if deployment.auth else ()
-
-
-def needs_place(api: ApiSettings, keys: Mapping[str, str]) -> bool:
-    """Return whether calls of the API carry a credential, which then needs a place in requests."""
-    return api.name in keys or (api.credential is not None and api.credential.mode == "tokenExchange")
 
 
 def require_sound(deployment: Deployment, secrets: Secrets, *, signs_in: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from sandbridge_kit.config import SettingsError
@@ -20,6 +20,19 @@ class _Kind:
     secret: str
     holder: str
     holders: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Secrets:
+    """What was found in the environment and in mounted files. Never printed."""
+
+    api_keys: Mapping[str, str] = field(default_factory=dict)
+    """By API."""
+    client_secrets: Mapping[str, str] = field(default_factory=dict)
+    """By issuer."""
+
+    def __repr__(self) -> str:
+        return "<secrets>"
 
 
 _API_KEY = _Kind("SANDBRIDGE_API_KEY", "SANDBRIDGE_API_KEYS_DIR", "key", "API", "APIs")

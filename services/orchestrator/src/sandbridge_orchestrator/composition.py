@@ -10,10 +10,9 @@ from typing import TextIO
 
 from sandbridge_kit.ports.docs import DocsSearch
 from sandbridge_kit.ports.runner import Runner
+from sandbridge_orchestrator.access import Access
 from sandbridge_orchestrator.adapters.audit import JsonAudit
-from sandbridge_orchestrator.adapters.credentials import StaticKeys
 from sandbridge_orchestrator.adapters.journal import NoJournal
-from sandbridge_orchestrator.adapters.policy import AllowAll
 from sandbridge_orchestrator.adapters.results import MemoryResults
 from sandbridge_orchestrator.adapters.sender import Sender
 from sandbridge_orchestrator.core.catalogue import Api
@@ -36,7 +35,7 @@ class Neighbours:
 
 @contextlib.asynccontextmanager
 async def composed(
-    neighbours: Neighbours, *, apis: Mapping[str, Api], keys: Mapping[str, str], limits: Limits, audit: TextIO
+    neighbours: Neighbours, *, apis: Mapping[str, Api], access: Access, limits: Limits, audit: TextIO
 ) -> AsyncIterator[Orchestrator]:
     """Give an orchestrator that serves `apis`; leaving ends its sandboxes and connections, and removes what it kept.
 
@@ -52,8 +51,8 @@ async def composed(
             runner=runner,
             docs=neighbours.docs,
             apis=apis,
-            policy=AllowAll(),
-            credentials=StaticKeys(keys),
+            policy=access.policy,
+            credentials=access.credentials,
             admission=neighbours.admission,
             results=results,
             journal=NoJournal(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, replace
 
 from sandbridge_kit.config import ApiSettings, Deployment, SettingsError
@@ -59,6 +60,23 @@ def loaded_api(settings: ApiSettings, document: Document, *, has_key: bool) -> L
 def served_api(api: LoadedApi) -> Api:
     """Return the API as the bridge needs it."""
     return Api(api.name, api.document, api.base_url, frozenset(api.settings.allow_private))
+
+
+def exchanging(deployment: Deployment) -> tuple[str, ...]:
+    """Return the names of the issuers where tokens are exchanged, and so of those that have a client secret."""
+    return tuple(one.name for one in deployment.auth.issuers if one.exchange) if deployment.auth else ()
+
+
+def needs_place(api: ApiSettings, keys: Container[str]) -> bool:
+    """Return whether calls of the API carry a credential, which then needs a place in requests."""
+    return api.name in keys or (api.credential is not None and api.credential.mode == "tokenExchange")
+
+
+def require_base_urls(deployment: Deployment) -> None:
+    """Raise SettingsError where an API's place comes from its document alone, as it must not for strangers."""
+    for api in deployment.apis:
+        if api.base_url is None:
+            raise SettingsError(f"Hosted mode takes no API's place from its document. Set baseUrl of {api.name!r}.")
 
 
 def limits_of(deployment: Deployment) -> Limits:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
@@ -17,20 +16,23 @@ import structlog
 from sandbridge_kit.config import Deployment, SettingsError
 from sandbridge_kit.errors import Code, Failure
 from sandbridge_kit.lifetime import Lifetime
+from sandbridge_kit.memory import settle
 from sandbridge_kit.rpc import RpcServer, TlsSource
 from sandbridge_openapi.model import Document
+from sandbridge_orchestrator.access import Access, access_of
 from sandbridge_orchestrator.adapters.admission import Slots
 from sandbridge_orchestrator.adapters.audit import audit_stream
 from sandbridge_orchestrator.adapters.docs_client import DocsClient
 from sandbridge_orchestrator.adapters.runner_client import RunnerClient
+from sandbridge_orchestrator.api_keys import Secrets
 from sandbridge_orchestrator.composition import Neighbours, composed
 from sandbridge_orchestrator.core.limits import Limits
-from sandbridge_orchestrator.deployment import LoadedApi, limits_of, loaded_api, served_api
+from sandbridge_orchestrator.deployment import LoadedApi, limits_of, loaded_api, needs_place, served_api
 from sandbridge_orchestrator.edge.introduction import Introduction, instructions, introduction_of
 from sandbridge_orchestrator.edge.listener import HttpServer, listen, own_addresses
 from sandbridge_orchestrator.edge.opening import Opening
 from sandbridge_orchestrator.edge.server import Identity
-from sandbridge_orchestrator.edge.single_tenant import single_tenant_app, single_tenant_server
+from sandbridge_orchestrator.entrance import Entrance, entrance_of
 from sandbridge_orchestrator.gate import ControlledGate
 from sandbridge_orchestrator.rpc import control_server
 from sandbridge_orchestrator.runners import QueueSettings, Runners
@@ -49,6 +51,16 @@ _STOPPING = Failure(
 _SWITCHED_OFF = Failure(Code.DISABLED, "The run was ended because execute was switched off.")
 
 
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What is served, and to whom."""
+
+    deployment: Deployment
+    keys: Mapping[str, str]
+    access: Access
+    entrance: Entrance
+
+
 @dataclass(kw_only=True, slots=True)
 class Replica:
     """One orchestrator process, as its edge and its control port see it."""
@@ -56,6 +68,7 @@ class Replica:
     deployment: Deployment
     limits: Limits
     keys: Mapping[str, str]
+    entrance: Entrance
     orchestrator: Orchestrator
     runners: Runners
     gate: ControlledGate
@@ -81,6 +94,8 @@ class Replica:
         self.orchestrator.serve_apis({api.name: served_api(api) for api in loaded})
         self.introduction = introduction_of({api.name: api.document for api in loaded}, self.limits)
         self.on_introduction(self.introduction)
+        # Beside the call that brought the documents: it holds their text until it returns.
+        asyncio.get_running_loop().call_soon(settle)
         log.info("catalogue_served", digests={api.name: api.document.digest for api in loaded})
 
     def _loaded(self, documents: Mapping[str, Document]) -> Iterator[LoadedApi]:
@@ -90,12 +105,12 @@ class Replica:
                 log.warning("api_not_served", api=settings.name, reason="docs search does not have its document")
                 continue
             try:
-                yield loaded_api(settings, document, has_key=settings.name in self.keys)
+                yield loaded_api(settings, document, has_key=needs_place(settings, self.keys))
             except SettingsError as error:
                 log.error("api_not_served", api=settings.name, reason=str(error))
 
 
-async def serve(settings: OrchestratorSettings, deployment: Deployment, keys: Mapping[str, str]) -> None:
+async def serve(settings: OrchestratorSettings, deployment: Deployment, secrets: Secrets) -> None:
     """Serve until a signal; runs under way finish within the grace, then they are ended, each with its reason.
 
     Raises TlsError, SettingsError or OSError for settings that cannot be.
@@ -108,7 +123,10 @@ async def serve(settings: OrchestratorSettings, deployment: Deployment, keys: Ma
     async with AsyncExitStack() as stack:
         stack.callback(listener.close)
         audit = stack.enter_context(audit_stream(settings.audit_file))
-        replica = await _started(stack, settings, deployment, keys, tls, audit)
+        signs_in = deployment.auth is not None
+        access = await stack.enter_async_context(access_of(deployment, secrets, signs_in=signs_in))
+        entrance = entrance_of(deployment, access)
+        replica = await _started(stack, settings, Served(deployment, secrets.api_keys, access, entrance), tls, audit)
         control = control_server(tls, replica.orchestrator, replica.gate)
         control_port = await control.start(settings.address)
         stack.push_async_callback(control.stop)
@@ -118,8 +136,7 @@ async def serve(settings: OrchestratorSettings, deployment: Deployment, keys: Ma
         http = HttpServer(_app(replica, hosts), grace_s=_HTTP_GRACE_S)
         serving = asyncio.create_task(http.serve(sockets=[listener]))
         log.info("listening", url=f"http://{hosts[0]}/mcp", control_port=control_port, name=tls.current.peer.name)
-        gc.collect()
-        gc.freeze()
+        settle()
         asked = asyncio.create_task(lifetime.asked_to_stop())
         stack.push_async_callback(_ended, asked)
         await asyncio.wait({serving, asked}, return_when=asyncio.FIRST_COMPLETED)
@@ -133,11 +150,11 @@ async def serve(settings: OrchestratorSettings, deployment: Deployment, keys: Ma
 async def _started(
     stack: AsyncExitStack,
     settings: OrchestratorSettings,
-    deployment: Deployment,
-    keys: Mapping[str, str],
+    served: Served,
     tls: TlsSource,
     audit: TextIO,
 ) -> Replica:
+    deployment = served.deployment
     limits = limits_of(deployment)
     gate = ControlledGate(first_state(settings, deployment))
     runners = Runners(
@@ -148,11 +165,14 @@ async def _started(
     docs = DocsClient(settings.docs, tls, on_catalogue=lambda documents: replica.take_over(documents))
     # Whoever waits here does so for a sandbox, in the queue of `runners`: this bounds both together.
     neighbours = Neighbours(runners, docs, Slots(settings.most_runs, queue=0), gate)
-    orchestrator = await stack.enter_async_context(composed(neighbours, apis={}, keys=keys, limits=limits, audit=audit))
+    orchestrator = await stack.enter_async_context(
+        composed(neighbours, apis={}, access=served.access, limits=limits, audit=audit)
+    )
     replica = Replica(
         deployment=deployment,
         limits=limits,
-        keys=keys,
+        keys=served.keys,
+        entrance=served.entrance,
         orchestrator=orchestrator,
         runners=runners,
         gate=gate,
@@ -168,7 +188,7 @@ async def _started(
 
 
 def _app(replica: Replica, hosts: list[str]) -> Opening:
-    server = single_tenant_server(
+    server = replica.entrance.server(
         replica.orchestrator,
         lambda: replica.introduction,
         identity=Identity(
@@ -187,7 +207,7 @@ def _app(replica: Replica, hosts: list[str]) -> Opening:
 
     replica.on_introduction = renew
     renew(replica.introduction)
-    app = single_tenant_app(server, lambda: replica.introduction, ready=lambda: replica.is_ready, hosts=hosts)
+    app = replica.entrance.app(server, lambda: replica.introduction, ready=lambda: replica.is_ready, hosts=hosts)
     return Opening(app, lambda: replica.is_open)
 
 

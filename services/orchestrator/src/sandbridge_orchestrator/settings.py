@@ -12,6 +12,7 @@ from sandbridge_kit.config import Deployment, SettingsError, explain, tree_from
 from sandbridge_kit.environment import ListenAddress, ServiceSettings
 from sandbridge_kit.validity import Accepted, Acknowledgement, Choice, Matrix, Refused
 from sandbridge_orchestrator.core.switches import SwitchState
+from sandbridge_orchestrator.deployment import require_base_urls
 from sandbridge_orchestrator.runners import Discover, listed, named
 
 _ADDRESS = re.compile(r"([A-Za-z0-9._-]+|\[[0-9a-fA-F:.]+\]):([0-9]{1,5})")
@@ -42,7 +43,7 @@ class OrchestratorSettings(ServiceSettings):
     config: Path
     """The config file: the `spec` of an McpDeployment."""
     mode: Literal["local", "hosted"] = "local"
-    """How callers are kept apart; hosted is refused until there is sign-in."""
+    """hosted is for strangers: it needs sign-in and an engine with a boundary of its own."""
     host: str = "127.0.0.1"
     """Address that MCP clients connect to."""
     port: Annotated[int, Field(ge=0, le=65_535)] = 8080
@@ -67,6 +68,8 @@ class OrchestratorSettings(ServiceSettings):
     """Where audit records are appended; standard error where it is not named."""
     api_keys_dir: Path | None = None
     """Directory with one key file for each API, such as a mounted Secret."""
+    client_secrets_dir: Path | None = None
+    """Directory with one client secret for each issuer where tokens are exchanged, such as a mounted Secret."""
 
     @property
     def discover(self) -> Discover:
@@ -106,12 +109,15 @@ def banners(settings: OrchestratorSettings, deployment: Deployment, *, platform:
             transport="http",
             host=settings.host,
             acknowledged=acknowledged,
+            has_sign_in=deployment.auth is not None,
         )
     )
     match verdict:
         case Refused(line):
             raise SettingsError(line)
         case Accepted(found):
+            if settings.mode == "hosted":
+                require_base_urls(deployment)
             return found
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import html
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -37,7 +37,7 @@ _ADVICE = {
     413: f"A request has at most {MAX_REQUEST_BYTES:,} bytes.",
 }
 """What to do about errors that the SDK answers without JSON."""
-_MCP_PATHS = ("/mcp", "/mcp/")
+MCP_PATHS = ("/mcp", "/mcp/")
 _MCP_ACCEPT = "application/json, text/event-stream"
 _RETRY_MS = 500
 """How long a client waits before it resumes a stream."""
@@ -58,14 +58,29 @@ def loopback_app(
     (MCP 2025-11-25, transports, resumability); without it streams cannot be resumed.
     """
 
+    async def home(request: Request) -> Response:
+        return page_response(introduction(), str(request.url_for("mcp")), ("This machine only; nobody signs in.",))
+
+    app = routed(server, home, ready=ready, events=events)
+    checked = Intake(app, paths=MCP_PATHS, max_bytes=MAX_REQUEST_BYTES)
+    return Guard(checked, frozenset(hosts), frozenset(origins), resumable=events is not None)
+
+
+def routed(
+    server: Server[Any],
+    home: Callable[[Request], Awaitable[Response]],
+    *,
+    ready: Callable[[], bool],
+    routes: Sequence[Route] = (),
+    events: EventStore | None = None,
+) -> Starlette:
+    """Return the routes, without what stands in front of them. `home` is the page for people; `routes` are more."""
+
     async def health(request: Request) -> Response:
         return JSONResponse({"status": "ok"})
 
     async def readiness(request: Request) -> Response:
         return JSONResponse({"ready": True}) if ready() else JSONResponse({"ready": False}, status_code=503)
-
-    async def home(request: Request) -> Response:
-        return HTMLResponse(_page(introduction(), str(request.url_for("mcp"))), headers=_PAGE_HEADERS)
 
     app = server.streamable_http_app(
         streamable_http_path="/mcp",
@@ -78,17 +93,17 @@ def loopback_app(
             Route("/health", health),
             Route("/ready", readiness),
             Route("/", home),
+            *routes,
         ],
     )
     _serve_both_spellings(app)
     app.router.redirect_slashes = False
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(Exception, _internal_error)
-    checked = Intake(app, paths=_MCP_PATHS, max_bytes=MAX_REQUEST_BYTES)
-    return _Guard(checked, frozenset(hosts), frozenset(origins), resumable=events is not None)
+    return app
 
 
-class _Guard:
+class Guard:
     """Checks Host and Origin, and widens Accept on `/mcp`, before anything else reads the request.
 
     Errors leave as JSON, whoever made them.
@@ -101,21 +116,23 @@ class _Guard:
         self._resumable = resumable
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         headers = MutableHeaders(scope=scope)
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
-            await _error(421, "host_not_allowed", "This server answers only to its own address.")(scope, receive, send)
+            refusal = error_response(421, "host_not_allowed", "This server answers only to its own address.")
+            await refusal(scope, receive, send)
             return
         origins = headers.getlist("origin")
         if any(origin not in self._origins for origin in origins):
-            await _error(403, "origin_not_allowed", "Pages of this origin may not use this server.")(
+            await error_response(403, "origin_not_allowed", "Pages of this origin may not use this server.")(
                 scope, receive, send
             )
             return
-        if scope["path"] in _MCP_PATHS:
+        if scope["path"] in MCP_PATHS:
             _widen_accept(headers)
             if not self._resumable:
                 # The SDK gives no answer at all where it has no past events to look into.
@@ -153,7 +170,7 @@ def _errors_as_json(send: Send) -> Send:
             if not headers.get("content-type", "").startswith("application/json"):
                 replaced = True
                 status = message["status"]
-                body = _error(status, "http_error", _ADVICE.get(status) or HTTPStatus(status).phrase)
+                body = error_response(status, "http_error", _ADVICE.get(status) or HTTPStatus(status).phrase)
                 allowed = [pair for pair in message.get("headers", ()) if pair[0].lower() in _KEPT_ON_ERRORS]
                 await send({**message, "headers": [*body.raw_headers, *allowed]})
                 await send({"type": "http.response.body", "body": bytes(body.body)})
@@ -172,17 +189,18 @@ def _serve_both_spellings(app: Starlette) -> None:
             app.router.routes.append(Route("/mcp/", endpoint=route.endpoint, name="mcp_slash"))
 
 
-def _error(status: int, code: str, message: str) -> JSONResponse:
+def error_response(status: int, code: str, message: str) -> JSONResponse:
+    """Return an error as it looks on every route."""
     return JSONResponse({"error": {"code": code, "message": message}}, status_code=status)
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return _error(error.status_code, "http_error", str(error.detail))
+    return error_response(error.status_code, "http_error", str(error.detail))
 
 
 async def _internal_error(request: Request, error: Exception) -> Response:
-    return _error(500, "internal_error", "The server failed; its log says why.")
+    return error_response(500, "internal_error", "The server failed; its log says why.")
 
 
 _PAGE_HEADERS = {
@@ -192,20 +210,27 @@ _PAGE_HEADERS = {
 }
 
 
-def _page(introduction: Introduction, url: str) -> str:
+def page_response(introduction: Introduction, url: str, notes: Sequence[str]) -> Response:
+    """Return the page for people: what is served at `url`, how to connect, and notes."""
+    return HTMLResponse(_page(introduction, url, notes), headers=_PAGE_HEADERS)
+
+
+def _page(introduction: Introduction, url: str, notes: Sequence[str]) -> str:
     address = html.escape(url)
+    told = "".join(f"<p>{html.escape(note)}</p>" for note in notes)
     apis = "".join(
         f"<li><strong>{html.escape(api.title)}</strong>: {api.operations} operations</li>" for api in introduction.apis
     )
+    served = f" It serves:</p><ul>{apis}</ul><p>" if apis else ""
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Sandbridge</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <style>body{{font:1rem/1.5 system-ui;max-width:42rem;margin:2rem auto;padding:0 1rem;color:#1a1a1a;background:#fff}}
 pre{{background:#f2f2f2;padding:.75rem;overflow-x:auto}}</style></head><body><main>
 <h1>Sandbridge</h1>
-<p>This is a code-mode MCP endpoint. It serves:</p><ul>{apis}</ul>
+<p>This is a code-mode MCP endpoint.{served}</p>
 <h2>Connect a client</h2>
-<p>Address: <code>{address}</code> (Streamable HTTP, this machine only)</p>
+<p>Address: <code>{address}</code> (Streamable HTTP)</p>{told}
 <h3>Claude Code</h3><pre>claude mcp add --transport http sandbridge {address}</pre>
 <h3>Cursor</h3><pre>{{"mcpServers": {{"sandbridge": {{"url": "{address}"}}}}}}</pre>
 <h3>VS Code</h3><pre>{{"servers": {{"sandbridge": {{"type": "http", "url": "{address}"}}}}}}</pre>

@@ -13,6 +13,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from sandbridge_orchestrator.apart import apart
 from sandbridge_orchestrator.edge.messages import INVALID_REQUEST, Problem, read
 
+READ = "sandbridge.read"
+"""Where in a request's scope what was read of it stands, for the layers behind."""
+
 BODY_S = 30.0
 """Longest wait for a request's body."""
 
@@ -50,6 +53,7 @@ class Intake:
         if isinstance(found, Problem):
             await _answer(400, found)(scope, receive, send)
             return
+        scope[READ] = found
         await self._passed_on(headers.get("mcp-session-id"), found.id, scope, _again(body, receive), send)
 
     async def _passed_on(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 PARSE_ERROR = -32700
@@ -37,6 +37,10 @@ class Read:
     """What was read of a message: the id of a request, None for a notification or a response."""
 
     id: str | int | None
+    method: str | None = field(default=None, compare=False)
+    """None for a response."""
+    tool: str | None = field(default=None, compare=False)
+    """The tool that a request calls."""
 
 
 class _TwoKeys(ValueError):
@@ -84,7 +88,12 @@ def _judged(message: Any) -> Read | Problem:
     flaw = _flaw(message)
     if flaw:
         return Problem(INVALID_REQUEST, flaw, message.get("id"))
-    return Read(message.get("id") if "method" in message else None)
+    return Read(message.get("id") if "method" in message else None, message.get("method"), _tool(message))
+
+
+def _tool(message: dict[str, Any]) -> str | None:
+    name = message.get("params", {}).get("name") if message.get("method") == "tools/call" else None
+    return name if isinstance(name, str) else None
 
 
 def _flaw(message: dict[str, Any]) -> str | None:
