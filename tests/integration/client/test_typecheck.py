@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -12,8 +14,8 @@ import pytest
 from sandbridge_kit.errors import Code, Position
 from sandbridge_local.typecheck.checker import TypeChecker, compiler_binary, declarations_of
 from sandbridge_openapi.document import load
-from sandbridge_openapi.example import example
-from sandbridge_openapi.model import Document
+from sandbridge_openapi.example import example, example_arguments
+from sandbridge_openapi.model import Document, Operation
 from sandbridge_runner.compiler import Compiler, CompilerFailed
 from sandbridge_runner.engines.soft import has_walls
 
@@ -107,6 +109,37 @@ async def test_the_example_of_every_operation_passes(checker: TypeChecker, order
     together = "\n".join(f"async function example{number}() {{\n{one}\n}}" for number, one in enumerate(examples))
 
     assert await checker.check(f"export default 1;\n{together}") is None
+
+
+def misuses(operation: Operation, args: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield calls that are wrong in one way each: the name, a group, a parameter's name, its type, a missing one."""
+    yield operation.call[:-1], args
+    yield operation.call, {**args, "params": {}}
+    for group in ("path", "query"):
+        for name, value in args.get(group, {}).items():
+            others = {key: one for key, one in args[group].items() if key != name}
+            yield operation.call, {**args, group: {**others, f"{name}x": value}}
+            yield operation.call, {**args, group: {**others, name: {"an": "object"}}}
+            if group == "path":
+                yield operation.call, {**args, group: others}
+
+
+async def test_every_misuse_of_every_operation_is_seen_and_no_right_call_is_complained_about(
+    orders: Document, binary: Path
+) -> None:
+    calls = [(one, example_arguments(one, orders.schemas)) for one in orders.operations]
+    plain = [(one, args) for one, args in calls if "body" not in args]
+    right = [(one.call, args) for one, args in plain]
+    wrong = [misuse for one, args in plain for misuse in misuses(one, args)]
+    lines = [f"await api.{call}({json.dumps(args)});" for call, args in (*right, *wrong)]
+
+    with Compiler(binary, declarations_of({"api": orders})) as compiler:
+        complaints = await compiler.check("\n".join([*lines, "export {};"]))
+
+    blamed = {one.line for one in complaints}
+    assert [lines[number - 1] for number in sorted(blamed) if number <= len(right)] == []
+    assert [lines[number - 1] for number in range(len(right) + 1, len(lines) + 1) if number not in blamed] == []
+    assert len(wrong) >= 50
 
 
 @pytest.mark.parametrize(
