@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MAX_PROCESSES = 64
+ONE_CORE = "100000 100000"
+"""Microseconds of processor time in each period of so many."""
 ROOT = Path("/sys/fs/cgroup")
 
 
@@ -23,6 +25,16 @@ class Parents:
     memory: Path
     processes: Path | None
     is_v2: bool
+
+    @property
+    def bounds_cpu(self) -> bool:
+        """True where a group can be held to a share of the processors; looks into version 2 only."""
+        if not self.is_v2:
+            return False
+        try:
+            return "cpu" in (self.memory / "cgroup.subtree_control").read_text(encoding="ascii").split()
+        except OSError:
+            return False
 
 
 def own_groups(listing: str) -> Mapping[str, str]:
@@ -72,6 +84,9 @@ class Group:
             if self._processes is not None:
                 with contextlib.suppress(OSError):
                     (self._processes / "pids.max").write_text(str(MAX_PROCESSES), encoding="ascii")
+            if self._is_v2:
+                with contextlib.suppress(OSError):
+                    (self._memory / "cpu.max").write_text(ONE_CORE, encoding="ascii")
         except OSError:
             self.remove()
             raise

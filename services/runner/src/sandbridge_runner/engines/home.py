@@ -46,7 +46,7 @@ class Home:
     def remove(self) -> None:
         """Remove it with all that is in it."""
         os.close(self._lock)
-        shutil.rmtree(self.path, ignore_errors=True)
+        _remove(self.path)
 
 
 def sweep(parent: Path, prefix: str) -> None:
@@ -62,9 +62,17 @@ def sweep(parent: Path, prefix: str) -> None:
             lock = _locked(home)
             try:
                 _kill_orphans(str(home))
-                shutil.rmtree(home, ignore_errors=True)
+                _remove(home)
             finally:
                 os.close(lock)
+
+
+def _remove(home: Path) -> None:
+    """Remove a home, closed folders in it too: those of guests are not writable even for an ordinary server's user."""
+    for folder, _, _ in os.walk(home):
+        with contextlib.suppress(OSError):
+            Path(folder).chmod(0o755)
+    shutil.rmtree(home, ignore_errors=True)
 
 
 def _kill_orphans(home: str) -> None:

@@ -218,4 +218,11 @@ def layers_of_processes(engine: SoftEngine, permissions: str) -> tuple[Layer, ..
         "memory is bounded by the kernel" if is_active else "memory is bounded by watching it and by resource limits",
         "" if is_active else "delegate a control group (version 2) with the memory controller to the server",
     )
-    return (Layer("permissions", True, permissions), *found, memory)
+    has_cpu_cap = groups is not None and groups.bounds_cpu
+    processor = Layer(
+        "cpu-cap",
+        has_cpu_cap,
+        "at most one core" if has_cpu_cap else "the runtimes start without helper threads, so that one thread computes",
+        "" if has_cpu_cap else "delegate a control group (version 2) with the cpu controller to the server",
+    )
+    return (Layer("permissions", True, permissions), *found, memory, processor)
