@@ -11,6 +11,7 @@ import argparse
 import asyncio
 import contextlib
 import ctypes
+import logging
 import os
 import random
 import shutil
@@ -25,6 +26,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 import psutil
+import structlog
 from bombs import BALLOONS
 from guest_trees import tree_of
 from guests import a_start, run_on
@@ -235,6 +237,8 @@ def main(arguments: Sequence[str]) -> int:
     options.add_argument("--runsc")
     options.add_argument("--seed", type=int, default=1)
     given = options.parse_args(arguments)
+    # Every spare that is killed here would be told of.
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     subjects, troubles = chosen(given.engines, given.runtimes, given.runsc)
     wrong = [problem for subject in subjects for problem in soaked(subject, given.runs, given.seed)]
     for name, reason in troubles.items():
