@@ -79,7 +79,7 @@ def entrance_of(deployment: Deployment, access: Access) -> Entrance:
         frozenset(auth.scopes),
         tools,
         tuple(ipaddress.ip_network(text) for text in auth.trusted_proxies),
-        tuple(_notes(deployment, auth)),
+        notes=tuple(_notes(deployment, auth)),
     )
     parts = urlsplit(auth.resource)
     return Entrance(door, (f"{parts.scheme}://{parts.netloc}", *auth.allowed_origins))

@@ -46,8 +46,6 @@ log = structlog.get_logger(__name__)
 
 _CALLER = "sandbridge.caller"
 _TOKEN_IN_QUERY = re.compile(rb"(?:^|&)access_token=")
-_FAILURES = 200.0
-_FAILURES_A_SECOND = 20.0
 _MOST_ADDRESSES = 10_000
 
 
@@ -57,6 +55,14 @@ class SignIn(Protocol):
     async def caller_of(self, token: str) -> Caller | Refusal:
         """Return the caller, or why the token is refused."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class FailureLimit:
+    """How often one address may come without a good token: `size` times at once, `rate` times a second."""
+
+    size: float = 200.0
+    rate: float = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +76,7 @@ class Door:
     tool_scopes: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """What a tool needs beside that."""
     trusted_proxies: tuple[Network, ...] = ()
+    failures: FailureLimit = FailureLimit()
     notes: tuple[str, ...] = ()
     """What people should know, for the page."""
 
@@ -168,12 +175,14 @@ class _SignedIn:
         bucket = self._buckets.get(source)
         if bucket is None:
             return 0
-        now = bucket.at(self._monotonic(), rate=_FAILURES_A_SECOND, size=_FAILURES)
+        limit = self._door.failures
+        now = bucket.at(self._monotonic(), rate=limit.rate, size=limit.size)
         return 0 if now.level >= 1 else 1
 
     def _spend(self, source: str) -> None:
         now = self._monotonic()
-        bucket = self._buckets.pop(source, Bucket(_FAILURES, now)).at(now, rate=_FAILURES_A_SECOND, size=_FAILURES)
+        limit = self._door.failures
+        bucket = self._buckets.pop(source, Bucket(limit.size, now)).at(now, rate=limit.rate, size=limit.size)
         self._buckets[source] = Bucket(bucket.level - 1, now)
         while len(self._buckets) > _MOST_ADDRESSES:
             self._buckets.popitem(last=False)
