@@ -13,6 +13,7 @@ from timing import percentile, row, spread
 
 ROUNDS, CALLS, GAP_S = 3, 50, 0.25
 RATIO_TARGET = 0.25
+ENGINES = ("deno", "node")
 
 
 def cold_deno() -> float:
@@ -23,10 +24,10 @@ def cold_deno() -> float:
     return (time.perf_counter() - started) * 1000
 
 
-async def one_round(number: int) -> tuple[list[float], list[float]]:
+async def one_round(number: int, engine: str) -> tuple[list[float], list[float]]:
     """Return the milliseconds of each execute and of each cold start, taken in turns."""
     warm, cold = [], []
-    async with connected() as (client, _):
+    async with connected("--engine", engine) as (client, _):
         await execute(client, "return 0")
         for call in range(CALLS):
             await asyncio.sleep(GAP_S)
@@ -41,12 +42,18 @@ async def one_round(number: int) -> tuple[list[float], list[float]]:
 async def main() -> None:
     """Print the figures."""
     cold_deno()
-    rounds = [await one_round(number) for number in range(ROUNDS)]
-    warm = spread([percentile(times, 0.5) for times, _ in rounds])
-    cold = spread([percentile(times, 0.5) for _, times in rounds])
-    ratio = spread([percentile(ours, 0.5) / percentile(peer, 0.5) for ours, peer in rounds])
-    p95 = spread([percentile(times, 0.95) for times, _ in rounds])
-    row("execute, warm, MCP stdio, 250 ms apart: p50 ms", f"{warm:.2f}", "", met=None)
-    row("execute, warm, MCP stdio, 250 ms apart: p95 ms", f"{p95:.2f}", "", met=None)
-    row("cold `deno eval 1` at the same pacing: p50 ms", f"{cold:.2f}", "", met=None)
-    row("execute ÷ cold deno eval", f"{ratio:.3f}", f"≤ {RATIO_TARGET}", met=ratio.median <= RATIO_TARGET)
+    for engine in ENGINES:
+        rounds = [await one_round(number, engine) for number in range(ROUNDS)]
+        warm = spread([percentile(times, 0.5) for times, _ in rounds])
+        cold = spread([percentile(times, 0.5) for _, times in rounds])
+        ratio = spread([percentile(ours, 0.5) / percentile(peer, 0.5) for ours, peer in rounds])
+        p95 = spread([percentile(times, 0.95) for times, _ in rounds])
+        row(f"execute on {engine}, warm, MCP stdio, 250 ms apart: p50 ms", f"{warm:.2f}", "", met=None)
+        row(f"execute on {engine}, warm, MCP stdio, 250 ms apart: p95 ms", f"{p95:.2f}", "", met=None)
+        row("cold `deno eval 1` at the same pacing: p50 ms", f"{cold:.2f}", "", met=None)
+        row(
+            f"execute on {engine} ÷ cold deno eval",
+            f"{ratio:.3f}",
+            f"≤ {RATIO_TARGET}",
+            met=ratio.median <= RATIO_TARGET,
+        )

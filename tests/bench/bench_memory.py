@@ -10,6 +10,7 @@ from serving import connected, execute
 from timing import row, spread
 
 SPARES, TARGET_MIB = 4, 20.0
+ENGINES = ("deno", "node")
 
 
 def rollup(pid: int) -> dict[str, float]:
@@ -21,27 +22,36 @@ def rollup(pid: int) -> dict[str, float]:
     return found
 
 
-def guests(root: psutil.Process) -> list[int]:
+def guests(root: psutil.Process, engine: str) -> list[int]:
     """Return the process ids of the engines below `root`."""
-    return [child.pid for child in root.children(recursive=True) if child.name().startswith("deno")]
+    return [child.pid for child in root.children(recursive=True) if Path(child.exe()).name == engine]
 
 
-async def main() -> None:
-    """Print the figures."""
+async def of_engine(engine: str) -> None:
+    """Print the figures of one engine."""
     me = psutil.Process()
-    async with connected("--pool-size", str(SPARES)) as (client, _):
+    async with connected("--pool-size", str(SPARES), "--engine", engine) as (client, _):
         await execute(client, "return 1")
         for _ in range(100):
-            alive = guests(me)
+            alive = guests(me, engine)
             if len(alive) >= SPARES:
                 break
             await asyncio.sleep(0.1)
         await asyncio.sleep(1)
-        counters = [rollup(pid) for pid in guests(me)]
+        counters = [rollup(pid) for pid in guests(me, engine)]
         server = next(child for child in me.children() if "sandbridge" in " ".join(child.cmdline()))
         server_mib = rollup(server.pid)["Pss"]
+        zygotes = [rollup(child.pid)["Pss"] for child in server.children() if "zygote" in " ".join(child.cmdline())]
     pss = spread([one["Pss"] for one in counters])
     private = spread([one["Private_Clean"] + one["Private_Dirty"] for one in counters])
-    row(f"idle spare, {len(counters)} alive: PSS MiB", f"{pss:.1f}", f"≤ {TARGET_MIB}", met=pss.median <= TARGET_MIB)
-    row(f"idle spare, {len(counters)} alive: private MiB", f"{private:.1f}", "", met=None)
+    name = f"idle spare on {engine}, {len(counters)} alive"
+    row(f"{name}: PSS MiB", f"{pss:.1f}", f"≤ {TARGET_MIB}", met=pss.median <= TARGET_MIB)
+    row(f"{name}: private MiB", f"{private:.1f}", "", met=None)
+    row("the process that they are forked from: PSS MiB", f"{sum(zygotes):.1f}", "", met=None)
     row("the server itself, orders document: PSS MiB", f"{server_mib:.0f}", "", met=None)
+
+
+async def main() -> None:
+    """Print the figures."""
+    for engine in ENGINES:
+        await of_engine(engine)

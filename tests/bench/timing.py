@@ -33,4 +33,4 @@ def percentile(values: Sequence[float], share: float) -> float:
 def row(name: str, figure: str, target: str, *, met: bool | None) -> None:
     """Print one line of the table."""
     verdict = {True: "met", False: "MISSED", None: ""}[met]
-    print(f"{name:<58} {figure:<44} {target:<22} {verdict}", flush=True)
+    print(f"{name:<60} {figure:<44} {target:<22} {verdict}", flush=True)
