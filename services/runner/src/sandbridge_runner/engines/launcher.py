@@ -20,7 +20,7 @@ from sandbridge_runner.engines.landlock import Grant
 from sandbridge_runner.engines.zygote import MAX_MESSAGE_BYTES
 
 BOOT = "import sys; sys.path.insert(0, sys.argv[2]); from sandbridge_runner.engines.zygote import main; main()"
-ANSWER_TIMEOUT_S = 10.0
+ANSWER_TIMEOUT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +121,13 @@ class Launcher:
 
     def _ask(self, request: Mapping[str, Any], descriptors: Sequence[int] = ()) -> Mapping[str, Any]:
         ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
-        self._socket.sendmsg([json.dumps(request).encode()], ancillary)
-        answer = self._socket.recv(MAX_MESSAGE_BYTES)
+        try:
+            self._socket.sendmsg([json.dumps(request).encode()], ancillary)
+            answer = self._socket.recv(MAX_MESSAGE_BYTES)
+        except OSError:
+            # An answer that comes late would be taken for that of the next request.
+            self._process.kill()
+            raise
         if not answer:
             raise ConnectionResetError("the process that starts guests is gone")
         found: Mapping[str, Any] = json.loads(answer)
@@ -147,12 +152,14 @@ class Started:
 
     def kill(self) -> None:
         """SIGKILL; as the first process of its namespace it takes all others in there along."""
-        with contextlib.suppress(ProcessLookupError, PermissionError, OSError):
+        with contextlib.suppress(OSError):
             signal.pidfd_send_signal(self._handle, signal.SIGKILL)
 
     def close(self) -> None:
         """Close the descriptors."""
-        for descriptor in (*self.descriptors, self._handle):
+        # Another descriptor may get the number: nothing is to be sent there.
+        handle, self._handle = self._handle, -1
+        for descriptor in (*self.descriptors, handle):
             with contextlib.suppress(OSError):
                 os.close(descriptor)
 
