@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from sandbridge_command import Ran
 
 
+# Six trials, two at once, each with up to 20 s of its own.
+@pytest.mark.timeout(120)
 def test_every_engine_is_tried_and_says_what_it_has_and_what_it_lacks(
     sandbridge: Callable[..., Ran], tmp_path: Path
 ) -> None:
