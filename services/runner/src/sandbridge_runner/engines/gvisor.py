@@ -185,11 +185,9 @@ class GvisorEngine:
         assert self._home is not None, "prepare comes first"
         assert self._plan is not None
         self._spawned += 1
-        state = self._home.path / "run" / secrets.token_hex(16)
-        state.mkdir()
-        state.chmod(0o777)  # of whichever user the sandbox gets; its name is known to nobody else
-        group = self._new_group()
         uid = self._next_uid()
+        state = _state_folder(self._home.path / "run", uid)
+        group = self._new_group()
         belongings = Belongings(state, group, uid, self._busy_uids, self._busy_groups)
         try:
             guest = SentryGuest(
@@ -264,6 +262,19 @@ _FIX = (
     "It needs user namespaces (sysctl user.max_user_namespaces above 0, kernel.apparmor_restrict_unprivileged_userns=0 "
     "or an AppArmor profile that allows them) and, in a container, a seccomp profile such as tools/pod/seccomp.json."
 )
+
+
+def _state_folder(parent: Path, uid: int | None) -> Path:
+    """Make the folder in which one sandbox keeps its state."""
+    state = parent / secrets.token_hex(16)
+    state.mkdir(mode=0o700)
+    if uid is not None:
+        try:
+            os.chown(state, uid, uid)
+        except PermissionError:
+            # Root of a pod gives nothing away. Nobody else is there to look, and no sandbox sees this name.
+            state.chmod(0o777)
+    return state
 
 
 def wrapper(uid: int | None, group: cgroup.Group | None) -> tuple[str, ...]:
