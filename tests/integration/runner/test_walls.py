@@ -93,7 +93,7 @@ async def test_landlock_and_the_filter_hold_by_themselves_even_against_the_serve
         said = walled(tmp_path, server.getsockname()[1], has_filter=True)
 
     written = {"write to /tmp": "EACCES", "write to /dev/shm": "EACCES"}
-    assert (said["attempts"], said["let in"]) == ({**FORBIDDEN, **ALLOWED, **written}, [])
+    assert (said["attempts"], said["let in"], said["inherited"]) == ({**FORBIDDEN, **ALLOWED, **written}, [], [])
 
 
 async def test_all_walls_together_leave_what_an_engine_needs(tmp_path: Path, namespaces: int) -> None:

@@ -40,7 +40,12 @@ def a_thread() -> None:
     thread.join()
 
 
+def is_open(descriptor: int) -> bool:
+    return outcome(lambda: os.fstat(descriptor)) == "done"
+
+
 def main() -> None:
+    inherited = [descriptor for descriptor in range(3, 256) if is_open(descriptor)]
     own, port, is_filtered = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "filtered"
     attempts: dict[str, Callable[[], object]] = {
         "a thread": a_thread,
@@ -68,6 +73,7 @@ def main() -> None:
     print(
         json.dumps(
             {
+                "inherited": inherited,
                 "attempts": {name: outcome(attempt) for name, attempt in attempts.items()},
                 "let in": sorted(name for name, how in tried.items() if how != "EPERM"),
             }

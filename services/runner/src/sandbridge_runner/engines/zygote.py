@@ -186,7 +186,10 @@ def main() -> None:
     """Serve the socket whose descriptor is the first argument."""
     for signum in HELD_OFF:
         signal.signal(signum, signal.SIG_IGN)
-    Zygote(socket.socket(fileno=int(sys.argv[1]))).serve()
+    server = socket.socket(fileno=int(sys.argv[1]))
+    # It came through an exec; no guest is to have it.
+    server.set_inheritable(False)
+    Zygote(server).serve()
 
 
 if __name__ == "__main__":
