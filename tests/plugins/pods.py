@@ -75,7 +75,7 @@ def trouble() -> str | None:
     return None
 
 
-def run(folder: Path, command: tuple[str, ...], context: Context | None = None, *, seconds: float = 50) -> Ended:
+def run(folder: Path, command: tuple[str, ...], context: Context | None = None, *, seconds: float = 100) -> Ended:
     """Run a command in a fresh pod whose files are kept in `folder`, and wait for its end."""
     context = context or Context()
     sources = _sources()

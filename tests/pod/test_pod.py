@@ -18,7 +18,7 @@ from sandbridge_runner.core.pod import CAPABILITIES
 HERE = Path(__file__).parent
 pytestmark = [
     pytest.mark.skipif(pods.trouble() is not None, reason=pods.trouble() or ""),
-    pytest.mark.timeout(90),
+    pytest.mark.timeout(120),
 ]
 Run = Callable[..., Ended]
 
