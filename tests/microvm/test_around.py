@@ -279,3 +279,12 @@ async def test_a_host_without_virtualisation_is_refused_with_what_it_lacks(folde
         engine.prepare()
 
     assert [path.name for path in folder.iterdir()] == ["sdk"]
+
+
+async def test_an_image_that_cannot_be_loaded_is_told_and_leaves_nothing(folder: Path, library: Path) -> None:
+    (library / "microsandbox" / "__init__.py").write_text("raise RuntimeError('no such library')")
+    engine = MicrosandboxEngine(Deno(), EngineOptions(folder=folder), library=library, facts=lambda: GOOD)
+    with pytest.raises(OSError, match="was not loaded: RuntimeError: no such library"):
+        engine.prepare()
+
+    assert [path.name for path in folder.iterdir()] == ["sdk"]

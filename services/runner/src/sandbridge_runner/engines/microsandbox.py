@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import shutil
 import subprocess
 import sys
-import tempfile
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import metadata
@@ -21,6 +18,7 @@ import structlog
 from sandbridge_runner.core.microvm import HostFacts, obstacles
 from sandbridge_runner.engines import microvm_host, rootfs
 from sandbridge_runner.engines.base import Ending, Guest, Layer
+from sandbridge_runner.engines.home import Home
 from sandbridge_runner.engines.microvm_image import Content, write_archive
 from sandbridge_runner.engines.options import EngineOptions
 from sandbridge_runner.engines.process import Launch, ProcessGuest
@@ -31,7 +29,6 @@ from sandbridge_runner.runtimes.node import Node
 log = structlog.get_logger(__name__)
 
 HOME_PREFIX = "sandbridge-vms-"
-SWEEP_AGE_S = 60
 LOAD_TIMEOUT_S = 300
 MAX_DURATION_S = 6 * 3600
 """A micro-VM ends by itself after this: later than any run of any spare, should all that ought to kill it be dead."""
@@ -71,8 +68,7 @@ class MicrosandboxEngine:
         self._options = options
         self._library = library
         self._facts = facts
-        self._home: Path | None = None
-        self._lock = -1
+        self._home: Home | None = None
         self._walls: microvm_host.Walls | None = None
         self._owner = microvm_host.this_owner()
         self._spawned = 0
@@ -92,21 +88,23 @@ class MicrosandboxEngine:
         """Make the image, load it, and find the walls. Raises OSError where micro-VMs do not work here, saying why."""
         _refuse(obstacles(self._facts()))
         library = self._library = self._library or microvm_host.library_folder()
-        parent = (self._options.folder or Path(tempfile.gettempdir())).resolve()
         killed = microvm_host.kill_orphans()
         if killed:
             log.warning("orphans_killed", processes=killed)
-        home = Path(tempfile.mkdtemp(prefix=HOME_PREFIX, dir=parent))
-        self._home, self._lock = home, _locked(home)
-        _sweep(parent)
-        why_not = microvm_host.unsuitable(home)
-        if why_not is not None:
-            raise OSError(why_not)
-        home.chmod(0o755)
-        (home / "vms").mkdir()
-        (home / "template").mkdir()
+        parent = self._options.folder
+        self._home = Home(HOME_PREFIX, parent.resolve() if parent else None)
+        try:
+            self._furnish(self._home.path)
+            self._walls = microvm_host.walls(library)
+        except BaseException:
+            self.dispose()
+            raise
+
+    def _furnish(self, home: Path) -> None:
+        _refuse(microvm_host.unsuitable(home))
+        for folder in ("vms", "template"):
+            (home / folder).mkdir()
         (home / KEEPER.name).write_bytes(KEEPER.read_bytes())
-        self._walls = microvm_host.walls(library)
         self._load_image(home)
 
     def _load_image(self, home: Path) -> None:
@@ -118,21 +116,19 @@ class MicrosandboxEngine:
         template = home / "template"
         settings = {"deployment_profile": "multi-tenant", "sandbox_defaults": {"disable_metrics_sample": True}}
         (template / "config.json").write_text(json.dumps(settings), encoding="utf-8")
-        plan = {
-            "archive": str(archive),
-            "image": IMAGE,
-            "home": str(template),
-            "sdk": str(self._library),
-        }
-        done = subprocess.run(
-            self._keeper("load", "image", plan),
-            env=_environment(template),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=LOAD_TIMEOUT_S,
-            check=False,
-            cwd="/",
-        )
+        plan = {"archive": str(archive), "image": IMAGE, "home": str(template), "sdk": str(self._library)}
+        try:
+            done = subprocess.run(
+                self._keeper("load", "image", plan),
+                env=_environment(template),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=LOAD_TIMEOUT_S,
+                check=False,
+                cwd="/",
+            )
+        except subprocess.TimeoutExpired:
+            raise OSError(f"the image of the micro-VM was not loaded within {LOAD_TIMEOUT_S} s") from None
         archive.unlink()
         if done.returncode != 0:
             raise OSError(f"the image of the micro-VM was not loaded: {done.stderr.decode(errors='replace')[-500:]}")
@@ -141,7 +137,7 @@ class MicrosandboxEngine:
 
     def _keeper(self, verb: str, name: str, plan: Mapping[str, object]) -> tuple[str, ...]:
         assert self._home is not None
-        return (sys.executable, "-I", "-S", str(self._home / KEEPER.name), verb, name, json.dumps(plan))
+        return (sys.executable, "-I", "-S", str(self._home.path / KEEPER.name), verb, name, json.dumps(plan))
 
     def spawn(self) -> Guest:
         """Start one micro-VM with the guest in it. From the event loop's thread only."""
@@ -149,7 +145,7 @@ class MicrosandboxEngine:
         assert self._walls is not None
         self._spawned += 1
         uid = self._next_uid(self._walls.uids)
-        home = self._home / "vms" / str(self._spawned)
+        home = self._home.path / "vms" / str(self._spawned)
         home.mkdir(mode=0o700)
         belongings = Belongings(home, lambda: self._busy_uids.discard(uid) if uid is not None else None)
         try:
@@ -169,7 +165,7 @@ class MicrosandboxEngine:
         return {
             "name": name,
             "home": str(home),
-            "template": str(self._home / "template"),
+            "template": str(self._home.path / "template"),
             "sdk": str(self._library),
             "image": IMAGE,
             "memory_mib": self.memory_mib,
@@ -195,8 +191,7 @@ class MicrosandboxEngine:
         """Remove the home with all that is in it."""
         home, self._home = self._home, None
         if home is not None:
-            os.close(self._lock)
-            _remove(home, "vms/*/sandboxes/*/logs")
+            home.remove()
 
 
 class MicroVm:
@@ -261,7 +256,12 @@ class Belongings:
 
     def remove(self) -> None:
         """Remove the home, and let another micro-VM have the user."""
-        _remove(self.home, "sandboxes/*/logs")
+        # The keeper has closed its folder of logs, even to itself; as root that is no hindrance.
+        if os.geteuid() != 0:
+            for folder in self.home.glob("sandboxes/*/logs"):
+                with contextlib.suppress(OSError):
+                    folder.chmod(0o700)
+        shutil.rmtree(self.home, ignore_errors=True)
         self.give_back()
 
 
@@ -338,34 +338,3 @@ def _refuse(reasons: tuple[str, ...]) -> None:
 def _environment(home: Path) -> Mapping[str, str]:
     """The whole environment of the processes around a micro-VM: the SDK's state in a folder of ours, nothing else."""
     return {"MSB_HOME": str(home), "HOME": str(home), "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
-
-
-def _locked(home: Path) -> int:
-    """Lock `home` for as long as this process lives; return the descriptor that holds the lock."""
-    descriptor = os.open(home, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(descriptor)
-        raise
-    return descriptor
-
-
-def _sweep(parent: Path) -> None:
-    """Remove the homes of servers that were killed: this user's, older than a minute, and locked by nobody."""
-    for home in parent.glob(f"{HOME_PREFIX}*"):
-        with contextlib.suppress(OSError):
-            found = home.lstat()
-            if found.st_uid != os.geteuid() or time.time() - found.st_mtime < SWEEP_AGE_S or home.is_symlink():
-                continue
-            os.close(_locked(home))
-            _remove(home, "vms/*/sandboxes/*/logs")
-
-
-def _remove(home: Path, logs: str) -> None:
-    """Remove `home`; `logs` are its folders that may have been closed even to their owner."""
-    if os.geteuid() != 0:
-        for folder in home.glob(logs):
-            with contextlib.suppress(OSError):
-                folder.chmod(0o700)
-    shutil.rmtree(home, ignore_errors=True)

@@ -167,16 +167,16 @@ def _reaches(wrapper: Sequence[str], needed: tuple[str, str]) -> bool:
     return done.returncode == 0
 
 
-def unsuitable(home: Path) -> str | None:
-    """Return why `home` cannot hold micro-VMs, with the remedy; None where it can."""
+def unsuitable(home: Path) -> tuple[str, ...]:
+    """Return why `home` cannot hold micro-VMs, with the remedy; nothing where it can."""
     try:
         os.setxattr(home, "user.sandbridge", b"1")
     except OSError:
         return (
             f"{home} lies on a file system without user attributes: choose a folder on ext4, xfs or btrfs "
-            "(or on tmpfs from Linux 6.6)"
+            "(or on tmpfs from Linux 6.6)",
         )
-    return None
+    return ()
 
 
 def this_owner() -> Owner:

@@ -35,16 +35,15 @@ def main(verb: str, _name: str, text: str) -> None:
     """Do what the arguments say; never returns."""
     plan = json.loads(text)
     sys.path.append(plan["sdk"])
-    if verb == "load":
-        asyncio.run(load(plan))
-        os._exit(0)
-    threading.Thread(target=leave_with_the_server, daemon=True).start()
-    make_home(Path(plan["home"]), Path(plan["template"]))
+    work, failure = (load, NOT_STARTED) if verb == "load" else (serve, LOST)
+    if verb != "load":
+        threading.Thread(target=leave_with_the_server, daemon=True).start()
+        make_home(Path(plan["home"]), Path(plan["template"]))
     try:
-        code = asyncio.run(serve(plan))
+        code = asyncio.run(work(plan))
     except Exception as error:
-        report(f"the micro-VM was lost: {error}")
-        code = LOST
+        report(f"{type(error).__name__}: {error}")
+        code = failure
     # Not sys.exit: threads of the SDK would be waited for.
     os._exit(code)
 
@@ -63,13 +62,14 @@ def report(message: str) -> None:
         os.write(2, f"{message}\n".encode()[:CHUNK_BYTES])
 
 
-async def load(plan: dict[str, Any]) -> None:
+async def load(plan: dict[str, Any]) -> int:
     """Bring an image archive into the SDK's home, and leave its database without a journal: it will be copied."""
     from microsandbox import Image
 
     await Image.load(plan["archive"], tag=plan["image"])
     with contextlib.closing(sqlite3.connect(Path(plan["home"]) / "db" / "msb.db")) as database:
         database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return 0
 
 
 def make_home(home: Path, template: Path) -> None:
