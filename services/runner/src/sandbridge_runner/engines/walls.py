@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -58,26 +58,30 @@ def grants_for(binary: Path, home: Path, *, has_network: bool) -> tuple[Grant, .
 
 
 def find(launcher: Launcher, start: Start, grants: Sequence[Grant], *, has_network: bool) -> Found:
-    """Build each wall once, alone and then all together. Raises OSError where they stand alone but not together."""
+    """Build all walls together; where that fails, each alone, then those that stand.
+
+    Raises OSError where they stand alone but not together.
+    """
     is_root = os.geteuid() == 0
     uids = _users(launcher, start) if is_root else range(0)
-    base = Walls(uid=uids[0] if uids else None, has_network=has_network)
     kinds = NAMESPACES | (0 if has_network else syscalls.CLONE_NEWNET) | (0 if is_root else syscalls.CLONE_NEWUSER)
-    no_namespaces = launcher.failure_of(replace(base, namespaces=kinds), start)
-    namespaces = 0 if no_namespaces else kinds
-    # Tasks count by user: a cap needs a user, or a user namespace, that no other process has.
-    is_alone = len(uids) > 1 or (not is_root and namespaces != 0)
-    limits = {**LIMITS, **({"RLIMIT_NPROC": MAX_TASKS} if is_alone else {})}
-    no_landlock = launcher.failure_of(replace(base, grants=grants), start)
-    no_filter = launcher.failure_of(replace(base, has_filter=True), start)
-    walls = replace(
-        base,
-        namespaces=namespaces,
-        limits=limits,
-        grants=None if no_landlock else grants,
-        has_filter=not no_filter,
-    )
+    base = Walls(uid=uids[0] if uids else None, limits=LIMITS, has_network=has_network)
+    walls = replace(base, namespaces=kinds, limits=_limits(uids, kinds), grants=grants, has_filter=True)
     trouble = launcher.failure_of(walls, start)
+    no_namespaces = no_landlock = no_filter = None
+    if trouble is not None:
+        no_namespaces = launcher.failure_of(replace(base, namespaces=kinds), start)
+        no_landlock = launcher.failure_of(replace(base, grants=grants), start)
+        no_filter = launcher.failure_of(replace(base, has_filter=True), start)
+        namespaces = 0 if no_namespaces else kinds
+        walls = replace(
+            base,
+            namespaces=namespaces,
+            limits=_limits(uids, namespaces),
+            grants=None if no_landlock else grants,
+            has_filter=not no_filter,
+        )
+        trouble = launcher.failure_of(walls, start)
     if trouble is not None:
         raise OSError(f"guests cannot be confined here: {trouble}")
     layers = (
@@ -91,10 +95,16 @@ def find(launcher: Launcher, start: Start, grants: Sequence[Grant], *, has_netwo
             "no processes, sockets, mounts, tracing or rare kernel interfaces",
             "a kernel with seccomp filters, on x86-64 or arm64",
         ),
-        _task_layer(is_alone, no_filter),
+        _task_layer("RLIMIT_NPROC" in walls.limits, no_filter),
         Layer("death-signal", True, "guests die with the server by a kernel signal"),
     )
     return Found(walls, uids, layers)
+
+
+def _limits(uids: range, namespaces: int) -> Mapping[str, int]:
+    # Tasks count by user: a cap needs a user, or a user namespace, that no other process has.
+    is_alone = len(uids) > 1 or namespaces & syscalls.CLONE_NEWUSER
+    return {**LIMITS, "RLIMIT_NPROC": MAX_TASKS} if is_alone else LIMITS
 
 
 def _users(launcher: Launcher, start: Start) -> range:

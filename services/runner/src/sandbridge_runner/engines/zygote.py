@@ -190,6 +190,8 @@ def main() -> None:
     # It came through an exec; no guest is to have it.
     server.set_inheritable(False)
     Zygote(server).serve()
+    # The server waits: no time for taking the interpreter apart.
+    os._exit(0)
 
 
 if __name__ == "__main__":
