@@ -65,6 +65,8 @@ class SentryGuest:
         self._sentry: int | None = None
         self._stubs: tuple[int, ...] = ()
         self._peak = 0
+        self.is_beyond_reach = False
+        """True once this server was refused to kill it."""
         self._process = subprocess.Popen(
             list(argv),
             stdin=subprocess.PIPE,
@@ -134,8 +136,12 @@ class SentryGuest:
     def kill(self) -> None:
         """SIGKILL to what was started and to the sentry; the guest's processes are in a namespace that ends with it."""
         if self._process.returncode is None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
+            try:
                 os.killpg(self._process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            except PermissionError:
+                self.is_beyond_reach = True
         with self._lock:
             if self._pidfd >= 0:
                 with contextlib.suppress(OSError):
