@@ -98,6 +98,19 @@ async def test_a_listed_host_and_port_is_reached_and_no_other_way_out_is(listene
     assert codes["other port"] is codes["other name"] is Code.EGRESS_DENIED
 
 
+async def test_a_listed_name_is_reached_under_that_name_alone(listeners: Listeners) -> None:
+    entry = f"localhost:{listeners.listed.server_port}"
+    async with PoolRunner(DenoEngine(reach=(entry,)), spares=1) as runner:
+        by_name = await run_on(runner, a_start(f"return (await fetch('http://{entry}/')).status"), refused)
+        by_address = await run_on(runner, a_start(f"await fetch('http://{listeners.entry}/')"), refused)
+
+    assert (by_name.result, by_address.failure.code, listeners.hits) == (
+        200,
+        Code.EGRESS_DENIED,
+        Counter({"listed": 1}),
+    )
+
+
 @pytest.mark.parametrize("name", SOFT_ENGINES)
 async def test_without_a_list_everything_is_reached(name: str, listeners: Listeners) -> None:
     code = f"""
