@@ -75,7 +75,7 @@ def judged(machine: str, call: str, first: int = 0, *, has_network: bool = False
         ("clone", NEW_USER | 17, EPERM),
         ("clone", NEW_NET, EPERM),
         ("clone3", 0, ENOSYS),
-        ("socket", 1, ALLOW),
+        ("socket", 1, EPERM),
         ("socket", 2, EPERM),
         ("socket", 10, EPERM),
         ("socket", 16, EPERM),
@@ -94,7 +94,15 @@ def test_a_guest_without_network_makes_threads_and_pairs_and_nothing_that_leaves
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize(
     ("call", "first", "expected"),
-    [("socket", 2, ALLOW), ("socket", 10, ALLOW), ("connect", 0, ALLOW), ("socket", 17, EPERM), ("ptrace", 0, EPERM)],
+    [
+        ("socket", 2, ALLOW),
+        ("socket", 10, ALLOW),
+        ("connect", 0, ALLOW),
+        ("socketpair", 1, ALLOW),
+        ("socket", 1, EPERM),
+        ("socket", 17, EPERM),
+        ("ptrace", 0, EPERM),
+    ],
 )
 def test_a_guest_with_network_has_internet_sockets_and_no_others(
     machine: str, call: str, first: int, expected: int
