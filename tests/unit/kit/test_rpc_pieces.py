@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from sandbridge_kit.rpc import BodyTooLarge, Joiner, Piece, PieceError, pieces, read_head, write_head
-from sandbridge_kit.rpc.pieces import HEAD_BYTES, HEAD_DEPTH, PIECE_BYTES
+from sandbridge_kit.heads import HEAD_BYTES, HEAD_DEPTH, write_head
+from sandbridge_kit.rpc import BodyTooLarge, Joiner, Piece, PieceError, pieces
+from sandbridge_kit.rpc.pieces import PIECE_BYTES
 
 MIB = 1024 * 1024
 
@@ -70,32 +68,3 @@ def test_a_body_is_refused_as_soon_as_it_passes_the_limit() -> None:
 
     with pytest.raises(BodyTooLarge, match="more than 1048586 bytes"):
         joiner.add(Piece(1, b"", b"b" * 11, False))
-
-
-@given(
-    st.dictionaries(
-        st.text(),
-        st.recursive(
-            st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-            max_leaves=8,
-        ),
-        max_size=5,
-    )
-)
-def test_a_head_is_read_as_it_was_written(head: dict[str, Any]) -> None:
-    assert read_head(write_head(head)) == head
-
-
-def test_lone_surrogates_arrive_as_they_were() -> None:
-    assert read_head(write_head({"a": "\ud800é"})) == {"a": "\ud800é"}
-
-
-def test_a_head_is_plain_json_in_utf_8() -> None:
-    assert write_head({"a": "é"}).decode() == json.dumps({"a": "é"}, ensure_ascii=False, separators=(",", ":"))
-
-
-@pytest.mark.parametrize("head", [{"a": "x" * HEAD_BYTES}, {"a": float("inf")}], ids=["large", "infinite"])
-def test_a_head_that_cannot_be_sent_is_refused(head: dict[str, Any]) -> None:
-    with pytest.raises(PieceError):
-        write_head(head)

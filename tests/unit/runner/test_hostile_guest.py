@@ -18,9 +18,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sandbridge_kit.heads import HEAD_BYTES
 from sandbridge_kit.ports.runner import Failed, Finished, Returned, RunEvent, RunLimits
 from sandbridge_runner.core.conversation import Conversation, Ended, Ready
-from sandbridge_runner.core.frames import MAX_CHUNK_BYTES, MAX_HEAD_BYTES, encode
+from sandbridge_runner.core.frames import MAX_CHUNK_BYTES, encode
 
 CORPUS = sorted((Path(__file__).parent / "corpus").glob("*.bin"))
 LIMITS = RunLimits(result_bytes=4096, console_bytes=1024, body_bytes=2048)
@@ -150,7 +151,7 @@ def piece(**members: Any) -> bytes:
 
 
 FLOODS = {
-    "bytes of a frame that never ends": (struct.pack(">II", MAX_HEAD_BYTES, MAX_CHUNK_BYTES), b" " * 4096),
+    "bytes of a frame that never ends": (struct.pack(">II", HEAD_BYTES, MAX_CHUNK_BYTES), b" " * 4096),
     "pieces of one byte": (b"", piece(more=True)),
     "empty pieces": (b"", raw(b'{"t":"ask","seq":1,"kind":"file","more":true}')),
     "console lines": (b"", raw(b'{"t":"console","level":"log","text":"xxxxxxxxxxxxxxxx"}')),
@@ -161,7 +162,7 @@ FLOODS = {
 @pytest.mark.parametrize(("before", "repeated"), FLOODS.values(), ids=FLOODS)
 def test_what_a_run_holds_of_a_flood_is_bounded(before: bytes, repeated: bytes | None) -> None:
     listener = conversation()
-    limit = MAX_HEAD_BYTES + MAX_CHUNK_BYTES + 2 * 1024 * 1024
+    limit = HEAD_BYTES + MAX_CHUNK_BYTES + 2 * 1024 * 1024
     tracemalloc.start()
     try:
         is_alive = step(listener, before, [])

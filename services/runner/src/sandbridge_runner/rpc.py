@@ -11,6 +11,7 @@ import structlog
 from sandbridge.runner.v1 import runner_pb2 as pb
 from sandbridge.runner.v1 import runner_pb2_grpc
 from sandbridge_kit.errors import Code, Failure, fail
+from sandbridge_kit.heads import HeadError, write_head
 from sandbridge_kit.ports.runner import (
     Answer,
     Ask,
@@ -35,7 +36,6 @@ from sandbridge_kit.rpc import (
     Service,
     TlsSource,
     pieces,
-    write_head,
 )
 
 log = structlog.get_logger(__name__)
@@ -142,7 +142,7 @@ async def _tell_events(run: Run, context: Context) -> Finished:
         try:
             for message in event_messages(event):
                 await context.write(message)
-        except PieceError as error:
+        except HeadError as error:
             await run.cancel(Failure(Code.INVALID_ARGUMENTS, f"a call of the script cannot be sent on: {error}"))
     if finished is None:
         raise fail(Code.SANDBOX_LOST, "the run ended without saying how")
@@ -207,7 +207,7 @@ def read_failure(failure: pb.Failure) -> Failure:
 
 
 def event_messages(event: Started | Console | Ask) -> Iterator[pb.RunResponse]:
-    """Yield an event as messages; a body beyond one piece becomes several. Raises PieceError for too large a head."""
+    """Yield an event as messages; a body beyond one piece becomes several. Raises HeadError for too large a head."""
     match event:
         case Started(guest_build=build):
             yield pb.RunResponse(started=pb.Started(guest_build=build))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from sandbridge_kit.certificates import Peer, Service
 from sandbridge_kit.rpc.client import Line, Link
-from sandbridge_kit.rpc.pieces import BodyTooLarge, Joiner, Piece, PieceError, pieces, read_head, write_head
+from sandbridge_kit.rpc.pieces import BodyTooLarge, Joiner, Piece, PieceError, pieces
 from sandbridge_kit.rpc.server import EOF, Callers, Context, RpcServer, peer_of
 from sandbridge_kit.rpc.status import STATUS, abort, failure_of, is_cancelled, translated
 from sandbridge_kit.rpc.tls import TlsError, TlsFiles, TlsSource
@@ -38,7 +38,5 @@ __all__ = [
     "is_cancelled",
     "peer_of",
     "pieces",
-    "read_head",
     "translated",
-    "write_head",
 ]

@@ -1,19 +1,16 @@
-"""Bodies in pieces and heads as JSON, as every stream of `protos/` carries them. Pure; every bound is checked first."""
+"""Bodies in pieces, as every stream of `protos/` carries them. Pure; every bound is checked first."""
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sandbridge_kit.heads import HEAD_BYTES, HeadError, read_head
+
 PIECE_BYTES = 1024 * 1024
-HEAD_BYTES = 256 * 1024
-HEAD_DEPTH = 64
 MESSAGE_BYTES = PIECE_BYTES + HEAD_BYTES + 64 * 1024
 """The largest message that is sent or taken: one piece, one head, and what frames them."""
-_STRUCTURE = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 
 
 class PieceError(Exception):
@@ -31,60 +28,6 @@ def pieces(body: bytes) -> Iterator[tuple[bytes, bool]]:
         return
     for at in range(0, len(body), PIECE_BYTES):
         yield body[at : at + PIECE_BYTES], at + PIECE_BYTES >= len(body)
-
-
-def write_head(head: Mapping[str, Any]) -> bytes:
-    """Return a head as JSON in UTF-8. Raises PieceError where it is larger than 256 KiB."""
-    try:
-        text = json.dumps(head, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
-    except UnicodeEncodeError:
-        # Lone surrogates have no UTF-8; as escapes they arrive as they were.
-        text = json.dumps(head, separators=(",", ":"), allow_nan=False).encode()
-    except ValueError as error:
-        raise PieceError(f"a head cannot be written as JSON: {error}"[:200]) from None
-    if len(text) > HEAD_BYTES:
-        raise PieceError(f"a head of {len(text)} bytes; at most {HEAD_BYTES} are allowed")
-    return text
-
-
-def read_head(raw: bytes) -> Mapping[str, Any]:
-    """Return a head. Raises PieceError where it is too large or too deep, has a key twice, or is no JSON object."""
-    if len(raw) > HEAD_BYTES:
-        raise PieceError(f"a head of {len(raw)} bytes; at most {HEAD_BYTES} are allowed")
-    if _depth(raw) > HEAD_DEPTH:
-        raise PieceError(f"a head is nested deeper than {HEAD_DEPTH} levels")
-    try:
-        head = json.loads(raw, object_pairs_hook=_members, parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
-        raise PieceError(f"a head is not JSON: {error}"[:200]) from None
-    if not isinstance(head, dict):
-        raise PieceError("a head is not a JSON object")
-    return head
-
-
-def _depth(raw: bytes) -> int:
-    depth = deepest = 0
-    if raw.count(b"[") + raw.count(b"{") <= HEAD_DEPTH:
-        return 0
-    for token in _STRUCTURE.finditer(raw):
-        mark = token.group()
-        if mark in (b"[", b"{"):
-            depth += 1
-            deepest = max(deepest, depth)
-        elif mark in (b"]", b"}"):
-            depth -= 1
-    return deepest
-
-
-def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        raise PieceError("a head has a key twice")
-    return members
-
-
-def _refuse(name: str) -> float:
-    raise PieceError(f"a head holds {name}, which is not JSON")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,12 +69,19 @@ class Joiner:
             raise BodyTooLarge(f"a body of more than {self._limit} bytes")
         if first is None and piece.last:
             self._held = 0
-            return read_head(piece.head), piece.body
+            return _head(piece), piece.body
         if first is None:
             self._first = piece
         self._parts.append(piece.body)
         if not piece.last:
             return None
-        whole = read_head((first or piece).head), b"".join(self._parts)
+        whole = _head(first or piece), b"".join(self._parts)
         self._first, self._parts, self._held = None, [], 0
         return whole
+
+
+def _head(piece: Piece) -> Mapping[str, Any]:
+    try:
+        return read_head(piece.head)
+    except HeadError as error:
+        raise PieceError(str(error)) from None

@@ -13,6 +13,7 @@ import grpc
 from sandbridge.runner.v1 import runner_pb2 as pb
 from sandbridge.runner.v1 import runner_pb2_grpc
 from sandbridge_kit.errors import Code, Failure, fail
+from sandbridge_kit.heads import HeadError, write_head
 from sandbridge_kit.ports.runner import Answer, Failed, Finished, Run, RunEvent, RunnerStatus, Start, Started
 from sandbridge_kit.rpc import (
     EOF,
@@ -24,7 +25,6 @@ from sandbridge_kit.rpc import (
     is_cancelled,
     pieces,
     translated,
-    write_head,
 )
 from sandbridge_orchestrator.adapters.runner_messages import EventReader, cancel_message, start_message
 
@@ -189,7 +189,7 @@ class RemoteRun:
         """Deliver one answer, in the order of these calls; waits where the runner is slow to read."""
         try:
             head = write_head(answer.head)
-        except PieceError as error:
+        except HeadError as error:
             await self.cancel(Failure(Code.RESPONSE_TOO_LARGE, f"an answer cannot enter the sandbox: {error}"))
             return
         # Two writes at once on one stream are an error of the library, and the pieces of a body stay together.
