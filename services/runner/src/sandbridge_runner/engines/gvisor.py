@@ -126,6 +126,11 @@ class GvisorEngine:
         assert self._plan is not None, "prepare comes first"
         return self._plan.platform
 
+    @property
+    def has_groups(self) -> bool:
+        """True where control groups bound the sandboxes. Only after `prepare`."""
+        return self._groups is not None
+
     def prepare(self) -> None:
         """Write the image and run one sandbox on trial. Raises OSError that names what is missing and the fix."""
         require_tools()
@@ -356,6 +361,7 @@ def layers(options: EngineOptions) -> tuple[Layer, ...]:
             _user_layer(),
             Layer("namespaces", True, "own user, network, process, mount, IPC and host-name namespaces, an empty root"),
             Layer("process-cap", True, f"at most {MAX_TASKS} processes and threads a sandbox"),
+            _memory_layer(trial.has_groups),
         )
     finally:
         trial.dispose()
@@ -365,3 +371,10 @@ def _user_layer() -> Layer:
     if os.geteuid() == 0:
         return Layer("unprivileged-user", True, "each sandbox runs as a user of its own, without capabilities")
     return Layer("unprivileged-user", True, "sandboxes run as the server's user, in user namespaces of their own")
+
+
+def _memory_layer(has_groups: bool) -> Layer:
+    if has_groups:
+        return Layer("control-group", True, "memory is bounded by the kernel, and watched")
+    detail = "memory is bounded by watching what each sandbox was given"
+    return Layer("control-group", False, detail, "delegate a control group (version 2) with the memory controller")
