@@ -21,7 +21,6 @@ const NativeTypeError = TypeError;
 const NativeURL = URL;
 const NativeURLSearchParams = URLSearchParams;
 const NativeDOMException = DOMException;
-const encodeUri = encodeURIComponent;
 const captureStack = NativeError.captureStackTrace;
 
 /** Turn a method into a function whose first argument is the receiver. */

@@ -1,4 +1,5 @@
 // deno: a script is the module of a `data:` import, which erases types and keeps the caller's lines.
+const encodeUri = encodeURIComponent;
 const WRAPPERS = bare({
   expression: ["export default async () => (\n", "\n)"],
   body: ["export default async function () {\n", "\n}"],
