@@ -33,7 +33,7 @@ def test_a_misuse_fails_before_the_first_call_and_a_right_script_runs(
     assert ("'id' does not exist" in error["message"], "{ path: { order_id } }" in error["hint"]) == (True, True)
     assert (right.code, right.json["result"]) == (0, 2)
     records = [json.loads(line) for line in trail.read_text().splitlines()]
-    assert [(one["event"], one["outcome"]) for one in records] == [
+    assert [(one["event"], one["outcome"]) for one in records if "outcome" in one] == [
         ("tool_call", "type_error"),
         ("api_call", "answered"),
         ("tool_call", "returned"),

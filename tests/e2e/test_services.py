@@ -77,7 +77,8 @@ class Deployed:
         """Return its audit records."""
         number = self.services.processes.index(orchestrator)
         text = (self.folder / f"audit-{number}.jsonl").read_text(encoding="utf-8")
-        return [json.loads(line) for line in text.splitlines()]
+        records = [json.loads(line) for line in text.splitlines()]
+        return [record for record in records if not record["event"].startswith("stream_")]
 
     def tls(self, service: Service = Service.CONTROL, deployment: str | None = None) -> TlsSource:
         """Return a certificate of this deployment's authority."""

@@ -65,7 +65,8 @@ class Target:
 
     def records(self, since: int = 0) -> list[dict[str, Any]]:
         """Return the audit records written after the first `since`."""
-        return [json.loads(line) for line in self.trail.read_text().splitlines()][since:]
+        records = [json.loads(line) for line in self.trail.read_text().splitlines()]
+        return [record for record in records if not record["event"].startswith("stream_")][since:]
 
 
 def request(port: int, body: bytes = b"", *, method: str = "POST", path: str = "/mcp", **headers: str | None) -> bytes:

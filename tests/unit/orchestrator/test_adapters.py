@@ -140,7 +140,10 @@ async def test_a_record_is_one_line_whatever_it_holds() -> None:
 
     text = stream.getvalue()
     assert (text.count("\n"), text.isascii(), [c for c in text[:-1] if not c.isprintable()]) == (1, True, [])
+    stream_id = json.loads(text).pop("stream")
     assert json.loads(text) == {
+        "stream": stream_id,
+        "number": 0,
         "time": "T",
         "event": "tool_call",
         "issuer": "local",

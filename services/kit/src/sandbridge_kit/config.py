@@ -246,6 +246,101 @@ class AuthSettings(Section):
         return self
 
 
+Effect = Literal["allow", "approve", "deny"]
+_Glob = Annotated[str, Field(min_length=1, max_length=300)]
+_Globs = Annotated[tuple[_Glob, ...], Field(max_length=256)]
+_Scalar = Annotated[str, Field(max_length=4_096)] | bool | int | float | None
+
+
+class RuleSettings(Section):
+    """What is decided about calls that meet every condition stated here; there must be one."""
+
+    name: Annotated[str, Field(pattern="^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
+    """What audit records and `policy explain` call it."""
+    effect: Effect
+    reason: Annotated[str, Field(max_length=500)] = ""
+    """Told to the model and to whoever approves."""
+    apis: Annotated[tuple[Annotated[str, AfterValidator(_api_name)], ...], Field(max_length=64)] = ()
+    operations: _Globs = ()
+    """Globs over canonical keys (`orders:orders.*`); without a colon, over the calls of every API."""
+    tags: _Globs = ()
+    """Tags of the document, exactly."""
+    methods: Annotated[tuple[Annotated[str, Field(pattern="^[A-Za-z]{1,20}$")], ...], Field(max_length=16)] = ()
+    paths: _Globs = ()
+    """Globs over path templates as the document has them (`/orders/*`)."""
+    scopes: Scopes = ()
+    """The caller has all of these."""
+    claims: Annotated[dict[Name, _Scalar], Field(max_length=32)] = {}
+    """The caller has these claims; a claim with several values has this one among them."""
+    arguments: Annotated[dict[Annotated[str, Field(pattern="^/", max_length=500)], _Scalar], Field(max_length=32)] = {}
+    """JSON pointers into the arguments (`/body/amount`, `/path/id`) and what stands there."""
+
+    @model_validator(mode="after")
+    def _name_is_free(self) -> Self:
+        if self.name.startswith("default") or self.name in ("gate", "hidden", "read-only", "shared-key"):
+            raise ValueError(f"the name {self.name!r} is kept for decisions that no rule makes; take another")
+        return self
+
+    @model_validator(mode="after")
+    def _has_a_condition(self) -> Self:
+        of_calls = (self.apis, self.operations, self.tags, self.methods, self.paths)
+        if not any((*of_calls, self.scopes, self.claims, self.arguments)):
+            raise ValueError(f"the rule {self.name!r} has no condition; for every call, say operations: ['*']")
+        return self
+
+
+class DefaultEffects(Section):
+    """What is decided about calls that no rule matches."""
+
+    read: Effect = "allow"
+    """GET, HEAD, OPTIONS and TRACE."""
+    write: Effect = "approve"
+    destructive: Effect = "approve"
+    """DELETE, and operations with `x-sandbridge-destructive: true`."""
+
+
+class PolicySettings(Section):
+    """Which calls go, which wait for a person, and which do not go."""
+
+    revision: Annotated[int, Field(ge=0, le=2**53 - 1)] = 0
+    """Told in audit records."""
+    read_only: bool = False
+    """Nothing but reading calls, whatever the rules say."""
+    hidden: _Globs = ()
+    """Operations, as in rules, that can be neither found nor called."""
+    defaults: DefaultEffects = DefaultEffects()
+    rules: Annotated[tuple[RuleSettings, ...], Field(max_length=1_000)] = ()
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> Self:
+        names = [rule.name for rule in self.rules]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"two rules have the name {twice[0]!r}")
+        return self
+
+
+class AuditSettings(Section):
+    """How the audit trail is kept. Where it goes is a setting of the process."""
+
+    key_file: str | None = None
+    """The verifier's public key; by default the one beside the audit file, made there where there is none."""
+    anchors_file: str | None = None
+    """Where start, end and checkpoints go as well; `stderr` and `stdout` are these streams."""
+    checkpoint_s: Annotated[float, Field(ge=1, le=3_600)] = 60
+    file_mib: Annotated[int, Field(ge=1, le=10_240)] = 64
+    """Size at which a file is full."""
+    files: Annotated[int, Field(ge=1, le=10_000)] = 16
+    """Full files kept; the oldest go first."""
+    days: Annotated[int, Field(ge=1, le=3_650)] | None = None
+    """Full files that are older go too."""
+    required: bool = True
+    """Refuse calls that cannot be recorded."""
+    fsync: bool = False
+    """Wait for the disk before a call that changes something goes out."""
+    texts: bool = True
+    """Keep the text of scripts and queries; their digests are always kept."""
+
+
 class Deployment(Section):
     """One endpoint: the APIs it serves, what clients are told, and how scripts are run."""
 
@@ -256,6 +351,9 @@ class Deployment(Section):
     execute_disabled: bool = False
     auth: AuthSettings | None = None
     """Sign-in over HTTP."""
+    policy: PolicySettings | None = None
+    """Without it every call goes in local mode; in hosted mode the defaults hold."""
+    audit: AuditSettings = AuditSettings()
 
     @model_validator(mode="after")
     def _exchanges_are_possible(self) -> Self:
@@ -319,4 +417,8 @@ MODELS: tuple[type[Section], ...] = (
     IssuerSettings,
     ExchangeSettings,
     ToolScopeSettings,
+    PolicySettings,
+    DefaultEffects,
+    RuleSettings,
+    AuditSettings,
 )

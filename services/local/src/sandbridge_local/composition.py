@@ -6,9 +6,9 @@ import contextlib
 import functools
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from typing import TextIO
 
 from sandbridge_docsearch.service import CatalogueSearch
+from sandbridge_kit.audit.trail import Trail
 from sandbridge_kit.config import SandboxSettings
 from sandbridge_kit.errors import Code, SandbridgeError, fail
 from sandbridge_kit.ports.runner import RunLimits
@@ -46,7 +46,7 @@ class Product:
 
 @contextlib.asynccontextmanager
 async def composed(
-    settings: Settings, access: Access, apis: tuple[LoadedApi, ...], audit: TextIO
+    settings: Settings, access: Access, apis: tuple[LoadedApi, ...], audit: Trail
 ) -> AsyncIterator[Product]:
     """Start everything behind the transports; leaving stops it, sandboxes first. Raises `sandbox_lost`."""
     limits = limits_of(settings)

@@ -61,13 +61,13 @@ async def run_script(
 ) -> Printed:
     """Run a script once, with everything started before it and stopped after it."""
     set_up_logs(sys.stderr)
-    with audit_stream(settings.audit_file) as audit:
+    with audit_stream(settings.audit_file, settings.audit) as audit:
         # One run needs one sandbox: more spares would only be started to be thrown away.
         sandbox = settings.sandbox.model_copy(update={"pool_size": 1, "concurrency": 1})
         alone = settings.model_copy(update={"sandbox": sandbox})
         try:
             async with (
-                access_of(settings, Secrets(keys), signs_in=False) as access,
+                access_of(settings, Secrets(keys), signs_in=False, hosted=settings.mode == "hosted") as access,
                 composed(alone, access, apis, audit) as product,
             ):
                 outcome = await product.orchestrator.execute(LOCAL_CALLER, request, transport="cli")

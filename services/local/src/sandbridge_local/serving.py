@@ -9,18 +9,20 @@ import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from importlib.metadata import version
-from typing import Any, NoReturn, TextIO
+from typing import Any, NoReturn
 
 from mcp.server.lowlevel import Server
 
+from sandbridge_kit.audit.trail import Trail
 from sandbridge_kit.config import SettingsError
 from sandbridge_kit.memory import settle
 from sandbridge_kit.telemetry import set_up_logs
 from sandbridge_local.composition import Product, composed
 from sandbridge_local.settings import Settings
 from sandbridge_local.validity import signs_in
-from sandbridge_orchestrator.access import access_of
+from sandbridge_orchestrator.access import Access, access_of
 from sandbridge_orchestrator.adapters.audit import audit_stream
 from sandbridge_orchestrator.api_keys import Secrets
 from sandbridge_orchestrator.deployment import LoadedApi
@@ -40,24 +42,25 @@ def serve_until_stopped(
 ) -> NoReturn:
     """Serve, then end the process. `banners` are shown first. Raises SettingsError or SandbridgeError before it."""
     set_up_logs(sys.stderr)
-    with audit_stream(settings.audit_file) as audit:
+    free = settings.transport == "http"
+    with audit_stream(settings.audit_file, settings.audit, stdout_is_free=free) as audit:
         loop = asyncio.new_event_loop()
         for banner in banners:
             print(f"sandbridge: {banner}", file=sys.stderr)
         code = loop.run_until_complete(_serve(settings, secrets, apis, audit))
-        audit.flush()
+        audit.close()
         # A terminal on standard input is read in a thread that only its next line would end, and a clean exit of the
         # interpreter would wait for that line.
         sys.stderr.flush()
         os._exit(code)
 
 
-async def _serve(settings: Settings, secrets: Secrets, apis: tuple[LoadedApi, ...], audit: TextIO) -> int:
+async def _serve(settings: Settings, secrets: Secrets, apis: tuple[LoadedApi, ...], audit: Trail) -> int:
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     stack = contextlib.AsyncExitStack()
-    access = await stack.enter_async_context(access_of(settings, secrets, signs_in=signs_in(settings)))
+    access = await stack.enter_async_context(_access(settings, secrets))
     product = await stack.enter_async_context(composed(settings, access, apis, audit))
     _say_what_is_served(settings, secrets.api_keys, apis)
     settle()
@@ -73,6 +76,10 @@ async def _serve(settings: Settings, secrets: Secrets, apis: tuple[LoadedApi, ..
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(stack.aclose(), _STOP_S)
     return 0 if failure is None else 2 if isinstance(failure, SettingsError) else 1
+
+
+def _access(settings: Settings, secrets: Secrets) -> AbstractAsyncContextManager[Access]:
+    return access_of(settings, secrets, signs_in=signs_in(settings), hosted=settings.mode == "hosted")
 
 
 async def _transport(settings: Settings, product: Product, entrance: Entrance) -> None:

@@ -12,7 +12,7 @@ from sandbridge_orchestrator.adapters.credentials import StaticKeys
 from sandbridge_orchestrator.adapters.exchange import CredentialModes, ExchangeIssuer, TokenExchange
 from sandbridge_orchestrator.adapters.issuers import LIMITS, IssuerEndpoints, IssuerHttp
 from sandbridge_orchestrator.adapters.keys import IssuerKeys
-from sandbridge_orchestrator.adapters.policy import AllowAll
+from sandbridge_orchestrator.adapters.policy import policy_of
 from sandbridge_orchestrator.adapters.sender import Sender
 from sandbridge_orchestrator.adapters.shared_keys import ReadOnlySharedKeys
 from sandbridge_orchestrator.adapters.signin import BearerSignIn, TrustedIssuer, trusted
@@ -69,16 +69,18 @@ def _require_sound(api: ApiSettings, has_key: bool, *, signs_in: bool) -> None:
 
 
 @contextlib.asynccontextmanager
-async def access_of(deployment: Deployment, secrets: Secrets, *, signs_in: bool) -> AsyncIterator[Access]:
-    """Give what decides about callers; leaving forgets every token.
+async def access_of(
+    deployment: Deployment, secrets: Secrets, *, signs_in: bool, hosted: bool = False
+) -> AsyncIterator[Access]:
+    """Give what decides about callers; leaving forgets every token. `hosted`: calls that change something are held.
 
     Raises SettingsError for credential modes that are not sound, and for an issuer whose metadata is another's; an
     issuer that cannot be reached is only warned about.
     """
     require_sound(deployment, secrets, signs_in=signs_in)
-    auth = deployment.auth
+    auth, policy = deployment.auth, policy_of(deployment, hosted=hosted)
     if not signs_in or auth is None:
-        yield Access(AllowAll(), StaticKeys(secrets.api_keys))
+        yield Access(policy, StaticKeys(secrets.api_keys))
         return
     async with contextlib.AsyncExitStack() as stack:
         sender = Sender(LIMITS)
@@ -95,7 +97,7 @@ async def access_of(deployment: Deployment, secrets: Secrets, *, signs_in: bool)
         )
         stack.push_async_callback(exchange.close)
         yield Access(
-            ReadOnlySharedKeys(frozenset(secrets.api_keys), AllowAll()),
+            ReadOnlySharedKeys(frozenset(secrets.api_keys), policy),
             CredentialModes(secrets.api_keys, exchange, tuple(secrets.client_secrets.values())),
             BearerSignIn([_trusted(stack, auth, one, endpoints[one.issuer]) for one in auth.issuers]),
         )

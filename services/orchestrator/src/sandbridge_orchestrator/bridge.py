@@ -2,7 +2,7 @@
 
 The order of a call, each step in exactly one place:
 call limit and eight at once → name → arguments → request → destination → journal → gate → policy → credential → audit
-can be written → gate again → send, retry, follow → redact → answer.
+can be written → intent recorded → gate again → send, retry, follow → redact → answer.
 """
 
 from __future__ import annotations
@@ -196,11 +196,11 @@ class ApiCall:
         return self._finished(leg, answer)
 
     def _plan(self) -> Leg:
-        catalogue = self.bridge.context.catalogue
+        catalogue, hidden = self.bridge.context.catalogue, self.bridge.context.ports.policy.hidden
         if self.ask.kind == "fetch":
-            leg = leg_of_fetch(catalogue, self.ask)
+            leg = leg_of_fetch(catalogue, self.ask, hidden)
         else:
-            served, operation = resolved(catalogue, self.ask)
+            served, operation = resolved(catalogue, self.ask, hidden)
             self.entry.operation = served.key(operation)
             self.entry.method, self.entry.path = operation.method, operation.path
             leg = leg_of_call(served, operation, self.ask)
@@ -240,13 +240,17 @@ class ApiCall:
             self.entry.status = replayed.head.get("status")
             raise Replayed(replayed)
         if context.dry_run and not leg.is_safe:
-            self.entry.decision = DRY_RUN
+            if self.entry.decision != HELD:
+                self.entry.decision = DRY_RUN
             self.entry.status = NOT_SENT
             return None, Reply({"status": NOT_SENT, "headers": {}})
         placed = await self._with_credential(leg, addresses)
         await context.ports.audit.ready()
         self._still_wanted()
         await room.swap(len(placed.request.body or b""))
+        if not leg.is_safe:
+            await context.ledger.intend(self.entry)
+            self._still_wanted()
         received = await self._send(leg, placed, addresses, room)
         self.entry.status, self.entry.size = received.status, len(received.body)
         return received, reply(received, self._redactor())
@@ -261,18 +265,25 @@ class ApiCall:
     async def _decide(self, leg: Leg, answered_before: bool) -> None:
         context = self.bridge.context
         self._require_open(leg)
-        call = Call(context.run_id, self.ask.seq, leg.key, leg.operation, leg.request, leg.decided_arguments)
-        match await context.ports.policy.decide(context.caller, call):
-            case Deny(rule=rule, reason=reason):
-                self.entry.decision, self.entry.rule = DENIED, rule
+        call = Call(
+            context.run_id, self.ask.seq, leg.key, leg.operation, leg.request, leg.decided_arguments, leg.undecided
+        )
+        verdict = await context.ports.policy.decide(context.caller, call)
+        self.entry.rule, self.entry.policy_revision = verdict.rule, verdict.revision
+        match verdict:
+            case Deny(reason=reason):
+                self.entry.decision = DENIED
                 raise fail(Code.DENIED_BY_POLICY, f"{leg.key} is denied: {reason}")
+            case Hold() if context.dry_run and not leg.is_safe:
+                # Not sent in any case: the script goes on, so that everything it would ask for is listed.
+                self.entry.decision = HELD
             case Hold(reason=reason) if not answered_before:
                 self.entry.decision = HELD
                 # At once, so that no call that waits for its turn is sent after the hold.
                 self.bridge.ending = True
                 raise CallHeld(Question(leg.key, leg.request.method, self.entry.path, reason))
-            case Allow(rule=rule):
-                self.entry.decision, self.entry.rule = ALLOWED, rule
+            case Allow():
+                self.entry.decision = ALLOWED
             case Hold():
                 # It was let through before the run was interrupted; its recorded answer is given, nothing is sent.
                 self.entry.decision = ALLOWED

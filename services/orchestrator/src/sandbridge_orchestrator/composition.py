@@ -6,8 +6,8 @@ import contextlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import TextIO
 
+from sandbridge_kit.audit.trail import Trail
 from sandbridge_kit.ports.docs import DocsSearch
 from sandbridge_kit.ports.runner import Runner
 from sandbridge_orchestrator.access import Access
@@ -35,7 +35,7 @@ class Neighbours:
 
 @contextlib.asynccontextmanager
 async def composed(
-    neighbours: Neighbours, *, apis: Mapping[str, Api], access: Access, limits: Limits, audit: TextIO
+    neighbours: Neighbours, *, apis: Mapping[str, Api], access: Access, limits: Limits, audit: Trail
 ) -> AsyncIterator[Orchestrator]:
     """Give an orchestrator that serves `apis`; leaving ends its sandboxes and connections, and removes what it kept.
 
@@ -46,6 +46,8 @@ async def composed(
         stack.callback(results.close)
         sender = Sender(limits)
         stack.push_async_callback(sender.close)
+        records = JsonAudit(audit)
+        await stack.enter_async_context(records.checkpoints())
         runner = await stack.enter_async_context(neighbours.runner)
         yield Orchestrator(
             runner=runner,
@@ -56,7 +58,7 @@ async def composed(
             admission=neighbours.admission,
             results=results,
             journal=NoJournal(),
-            audit=JsonAudit(audit),
+            audit=records,
             sender=sender,
             limits=limits,
             gate=neighbours.gate,

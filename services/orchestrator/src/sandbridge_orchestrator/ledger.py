@@ -10,7 +10,7 @@ from sandbridge_kit.identity import Caller
 from sandbridge_openapi.model import SAFE_METHODS
 from sandbridge_orchestrator.core.outcome import CallRecord
 from sandbridge_orchestrator.core.redaction import Redactor
-from sandbridge_orchestrator.ports import Audit, CallAudit
+from sandbridge_orchestrator.ports import Audit, CallAudit, IntentAudit
 
 _PATH_CHARS = 2_000
 _NAME_CHARS = 300
@@ -39,6 +39,7 @@ class CallEntry:
     size: int = 0
     attempts: int = 0
     rule: str | None = None
+    policy_revision: int | None = None
     fingerprint: str | None = None
     sent: bool = False
     """True from just before the first byte of a request left until its answer was complete."""
@@ -108,6 +109,25 @@ class Ledger:
                 rule=entry.rule,
                 credential_fingerprint=entry.fingerprint,
                 start=self._start,
+                policy_revision=entry.policy_revision,
+            )
+        )
+
+    async def intend(self, entry: CallEntry) -> None:
+        """Record that this call is about to be sent; raises `audit_unavailable`, and then it must not be."""
+        await self._audit.write(
+            IntentAudit(
+                run_id=self._run_id,
+                seq=entry.seq,
+                caller=self._caller,
+                operation=entry.operation,
+                method=entry.method,
+                host=entry.host,
+                path=entry.path[:_PATH_CHARS].encode(errors="replace").decode(),
+                rule=entry.rule,
+                credential_fingerprint=entry.fingerprint,
+                start=self._start,
+                policy_revision=entry.policy_revision,
             )
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode, urljoin, urlsplit
@@ -17,10 +17,12 @@ from sandbridge_openapi.model import SAFE_METHODS, Operation
 from sandbridge_openapi.request import build, from_fetch
 from sandbridge_orchestrator.core.answers import Received
 from sandbridge_orchestrator.core.catalogue import Catalogue, Served, Target
+from sandbridge_orchestrator.core.globs import covers
 from sandbridge_orchestrator.core.payload import read_arguments, read_body
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _HEADERS_FOR_OTHERS = frozenset({"accept", "accept-language", "if-none-match", "if-modified-since", "range"})
+_IN_URL = frozenset({"query", "headers", "cookies"})
 _URLENCODED = "application/x-www-form-urlencoded"
 
 
@@ -34,6 +36,8 @@ class Leg:
     origin: Origin
     with_credential: bool
     arguments: Arguments | None = None
+    path_values: Mapping[str, str] | None = None
+    """The decoded values of its placeholders, where there are no arguments."""
 
     @property
     def key(self) -> str:
@@ -54,7 +58,16 @@ class Leg:
     @property
     def decided_arguments(self) -> Mapping[str, object]:
         """The arguments as policy sees them."""
-        return {} if self.arguments is None else pagination.as_json(self.arguments)
+        if self.arguments is None:
+            return {} if self.path_values is None else {"path": self.path_values}
+        return pagination.as_json(self.arguments)
+
+    @property
+    def undecided(self) -> frozenset[str]:
+        """The groups of arguments that are known only as part of the request."""
+        if self.arguments is not None:
+            return frozenset()
+        return _IN_URL if self.path_values is not None else _IN_URL | {"path"}
 
 
 def named(ask: Ask) -> str:
@@ -64,9 +77,9 @@ def named(ask: Ask) -> str:
     return f"{ask.head.get('api', '')}:{ask.head.get('call', '')}"
 
 
-def resolved(catalogue: Catalogue, ask: Ask) -> tuple[Served, Operation]:
-    """Return what an `api` or `page` ask names; raises `unknown_operation`."""
-    return catalogue.resolve(str(ask.head.get("api", "")), str(ask.head.get("call", "")))
+def resolved(catalogue: Catalogue, ask: Ask, hidden: Sequence[str] = ()) -> tuple[Served, Operation]:
+    """Return what an `api` or `page` ask names; raises `unknown_operation`. What is hidden is not there."""
+    return catalogue.resolve(str(ask.head.get("api", "")), str(ask.head.get("call", "")), hidden)
 
 
 def leg_of_call(served: Served, operation: Operation, ask: Ask) -> Leg:
@@ -83,14 +96,17 @@ def leg_of_call(served: Served, operation: Operation, ask: Ask) -> Leg:
     return _checked(served, operation, request, target, arguments)
 
 
-def leg_of_fetch(catalogue: Catalogue, ask: Ask) -> Leg:
-    """Return the request of a `fetch` ask, matched back to an operation; raises `egress_denied` where none fits."""
+def leg_of_fetch(catalogue: Catalogue, ask: Ask, hidden: Sequence[str] = ()) -> Leg:
+    """Return the request of a `fetch` ask, matched back to an operation; raises `egress_denied` where none fits.
+
+    What is hidden is not there.
+    """
     method = str(ask.head.get("method", "GET")).upper()
     given = str(ask.head.get("url", ""))
     for served in catalogue.apis.values():
         url = _absolute(given, served)
         matched = _matched(served, method, url)
-        if matched is None:
+        if matched is None or covers(hidden, served.key(matched.operation)):
             continue
         target = served.target(matched.operation)
         body, content_type = _fetch_body(ask, matched.operation)
@@ -102,7 +118,7 @@ def leg_of_fetch(catalogue: Catalogue, ask: Ask) -> Leg:
             raise refused_arguments(served, matched.operation, error) from None
         except RequestRefused as error:
             raise fail(Code.EGRESS_DENIED, f"{served.key(matched.operation)}: {error}") from None
-        return _checked(served, matched.operation, request, target, None)
+        return replace(_checked(served, matched.operation, request, target, None), path_values=matched.path)
     raise fail(
         Code.EGRESS_DENIED,
         f"fetch reaches only operations of the configured APIs ({', '.join(catalogue.names)}); "
@@ -137,7 +153,14 @@ def redirected(leg: Leg, received: Received) -> Leg | None:
             hint="Call the operation that serves the target, if there is one.",
         )
     # Once a redirect has left the API's origin, coming back does not bring the credential back.
-    return Leg(leg.served, matched.operation, request, origin, with_credential=leg.with_credential)
+    return Leg(
+        leg.served,
+        matched.operation,
+        request,
+        origin,
+        with_credential=leg.with_credential,
+        path_values=matched.path,
+    )
 
 
 def refused_arguments(served: Served, operation: Operation, error: InvalidArguments) -> Exception:

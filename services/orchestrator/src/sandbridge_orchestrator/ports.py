@@ -29,13 +29,16 @@ class Call:
     operation: Operation
     request: Request
     arguments: Mapping[str, object] = field(default_factory=dict)
+    undecided: frozenset[str] = frozenset()
+    """Groups of arguments (`path`, `query`, `headers`, `cookies`) of which only the request knows the values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Allow:
-    """The call may go."""
+    """The call may go. `revision` is that of the policy that decided."""
 
     rule: str = "default"
+    revision: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,7 @@ class Deny:
 
     rule: str
     reason: str
+    revision: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,8 @@ class Hold:
     """A person must decide first."""
 
     reason: str
+    rule: str | None = None
+    revision: int | None = None
 
 
 Verdict: TypeAlias = Allow | Deny | Hold
@@ -61,6 +67,11 @@ class Policy(Protocol):
 
     async def decide(self, caller: Caller, call: Call) -> Verdict:
         """Return the verdict for this call of this caller, now."""
+        ...
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """Globs over canonical keys of operations that can be neither found nor called, now."""
         ...
 
 
@@ -196,6 +207,38 @@ class CallAudit:
     credential_fingerprint: str | None = None
     start: int | None = None
     """2 for a call of a run that had been started again; its numbers begin at 1 again."""
+    policy_revision: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IntentAudit:
+    """A call that can change something, just before it is sent. Its `CallAudit`, with the same numbers, follows."""
+
+    run_id: str
+    seq: int
+    caller: Caller
+    operation: str
+    method: str
+    host: str
+    path: str
+    rule: str | None = None
+    credential_fingerprint: str | None = None
+    start: int | None = None
+    policy_revision: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RefusalAudit:
+    """A request that came to no tool: `tool` is what it named, `outcome` an error code. `caller` is None if unknown."""
+
+    transport: str
+    outcome: str
+    caller: Caller | None = None
+    tool: str | None = None
+    reason: str | None = None
+
+
+AuditRecord: TypeAlias = ToolAudit | CallAudit | IntentAudit | RefusalAudit
 
 
 class Audit(Protocol):
@@ -205,8 +248,11 @@ class Audit(Protocol):
         """Raise `audit_unavailable` where a record could not be written now; asked before anything is sent."""
         ...
 
-    async def write(self, record: ToolAudit | CallAudit) -> None:
-        """Write one record; raises `audit_unavailable` where it cannot, and then nothing may be sent."""
+    async def write(self, record: AuditRecord) -> None:
+        """Write one record; raises `audit_unavailable` where it cannot, and then nothing may be sent.
+
+        An intent is on its way to the disk, or on it where that is set, when this returns.
+        """
         ...
 
 

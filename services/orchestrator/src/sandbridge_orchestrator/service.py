@@ -113,7 +113,7 @@ class Orchestrator:
         outcome, size = Code.CANCELLED.value, 0
         try:
             self.gate.require_caller(caller)
-            hidden = (*request.hidden, *(f"{api}:*" for api in self.gate.sources_off))
+            hidden = (*request.hidden, *self.policy.hidden, *(f"{api}:*" for api in self.gate.sources_off))
             answer = await self.docs.search(replace(request, hidden=hidden))
             outcome, size = answer.outcome, len(orjson.dumps(answer.structured))
             return answer

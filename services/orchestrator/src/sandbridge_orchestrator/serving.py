@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import TextIO
 
 import structlog
 
+from sandbridge_kit.audit.trail import Trail
 from sandbridge_kit.config import Deployment, SettingsError
 from sandbridge_kit.errors import Code, Failure
 from sandbridge_kit.lifetime import Lifetime
@@ -122,9 +122,11 @@ async def serve(settings: OrchestratorSettings, deployment: Deployment, secrets:
     listener = listen(settings.host, settings.port)
     async with AsyncExitStack() as stack:
         stack.callback(listener.close)
-        audit = stack.enter_context(audit_stream(settings.audit_file))
+        audit = stack.enter_context(audit_stream(settings.audit_file, deployment.audit, stdout_is_free=True))
         signs_in = deployment.auth is not None
-        access = await stack.enter_async_context(access_of(deployment, secrets, signs_in=signs_in))
+        access = await stack.enter_async_context(
+            access_of(deployment, secrets, signs_in=signs_in, hosted=settings.mode == "hosted")
+        )
         entrance = entrance_of(deployment, access)
         replica = await _started(stack, settings, Served(deployment, secrets.api_keys, access, entrance), tls, audit)
         control = control_server(tls, replica.orchestrator, replica.gate)
@@ -152,7 +154,7 @@ async def _started(
     settings: OrchestratorSettings,
     served: Served,
     tls: TlsSource,
-    audit: TextIO,
+    audit: Trail,
 ) -> Replica:
     deployment = served.deployment
     limits = limits_of(deployment)

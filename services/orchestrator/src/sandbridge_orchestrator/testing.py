@@ -10,7 +10,16 @@ from sandbridge_kit.identity import Caller
 from sandbridge_kit.ports.docs import SearchAnswer, SearchRequest
 from sandbridge_kit.ports.runner import Answer, Ask
 from sandbridge_orchestrator.core.answers import Received
-from sandbridge_orchestrator.ports import Allow, Call, CallAudit, Outgoing, ToolAudit, Verdict
+from sandbridge_orchestrator.ports import (
+    Allow,
+    AuditRecord,
+    Call,
+    CallAudit,
+    IntentAudit,
+    Outgoing,
+    ToolAudit,
+    Verdict,
+)
 
 Respond = Callable[[Outgoing], Awaitable[Received] | Received]
 """Answers one request of a `ScriptedSender`; may raise what `ports.HttpSender.send` may."""
@@ -22,6 +31,7 @@ class ScriptedPolicy:
 
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)
     seen: list[Call] = field(default_factory=list)
+    hidden: tuple[str, ...] = ()
 
     async def decide(self, caller: Caller, call: Call) -> Verdict:
         """Return the verdict for this call."""
@@ -33,7 +43,7 @@ class ScriptedPolicy:
 class MemoryAudit:
     """Keeps every record; refuses while `broken`."""
 
-    records: list[ToolAudit | CallAudit] = field(default_factory=list)
+    records: list[AuditRecord] = field(default_factory=list)
     broken: bool = False
 
     async def ready(self) -> None:
@@ -41,7 +51,7 @@ class MemoryAudit:
         if self.broken:
             raise fail(Code.AUDIT_UNAVAILABLE, "The audit trail cannot be written.")
 
-    async def write(self, record: ToolAudit | CallAudit) -> None:
+    async def write(self, record: AuditRecord) -> None:
         """Keep one record; raises `audit_unavailable` while broken."""
         await self.ready()
         self.records.append(record)
@@ -50,6 +60,11 @@ class MemoryAudit:
     def calls(self) -> list[CallAudit]:
         """The records of API calls."""
         return [record for record in self.records if isinstance(record, CallAudit)]
+
+    @property
+    def intents(self) -> list[IntentAudit]:
+        """The records of calls that were about to be sent."""
+        return [record for record in self.records if isinstance(record, IntentAudit)]
 
     @property
     def tools(self) -> list[ToolAudit]:

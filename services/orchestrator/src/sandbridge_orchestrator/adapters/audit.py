@@ -1,108 +1,184 @@
-"""The audit trail as JSON lines."""
+"""The audit trail of this process: records as JSON lines, in a stream that can be verified."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-import json
+import hashlib
 import os
-import stat
 import sys
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
-from sandbridge_kit.config import SettingsError
-from sandbridge_kit.errors import Code, fail
+from sandbridge_kit.audit.keys import key_beside, public_key
+from sandbridge_kit.audit.sink import FileSink, Retention, TextSink
+from sandbridge_kit.audit.trail import TextAnchors, Trail, TrailOptions, TrailUnavailable
+from sandbridge_kit.config import AuditSettings, SettingsError
+from sandbridge_kit.errors import Code, SandbridgeError, fail
 from sandbridge_kit.identity import Caller
-from sandbridge_orchestrator.ports import CallAudit, ToolAudit
+from sandbridge_orchestrator.ports import AuditRecord, CallAudit, IntentAudit, RefusalAudit, ToolAudit
 
-RESERVE_BYTES = 256 * 1024
-"""Least room on the trail's disk for a call to go out: its record comes after it, and those of calls under way too."""
+EVENTS: dict[type[AuditRecord], str] = {
+    ToolAudit: "tool_call",
+    CallAudit: "api_call",
+    IntentAudit: "api_call_intent",
+    RefusalAudit: "refused",
+}
+_MIB = 1024 * 1024
 
 
 @contextlib.contextmanager
-def audit_stream(path: str | None) -> Iterator[TextIO]:
-    """Open the audit file for appending, readable by its owner only; standard error where none is named.
+def audit_stream(
+    path: str | None, settings: AuditSettings | None = None, *, stdout_is_free: bool = False
+) -> Iterator[Trail]:
+    """Open the audit trail for appending: a file readable by its owner only, standard error where none is named.
 
-    Raises SettingsError where it cannot be written.
+    Raises SettingsError where it cannot be written, and for keys and anchors that cannot be had. `stdout_is_free`:
+    nothing else is written to standard output.
     """
+    chosen = settings or AuditSettings()
+    if chosen.anchors_file == "stdout" and not stdout_is_free:
+        raise SettingsError("audit.anchorsFile is stdout, where the answers go; name a file, or stderr.")
+    with contextlib.ExitStack() as stack:
+        anchors = _anchors(stack, chosen.anchors_file)
+        options = TrailOptions(
+            required=chosen.required, texts=chosen.texts, fsync=chosen.fsync, checkpoint_s=chosen.checkpoint_s
+        )
+        trail = _trail(path, chosen, anchors, options)
+        stack.callback(trail.close)
+        trail.begin()
+        yield trail
+
+
+def _trail(path: str | None, settings: AuditSettings, anchors: TextAnchors | None, options: TrailOptions) -> Trail:
+    key = None if settings.key_file is None else public_key(Path(settings.key_file))
     if path is None:
-        yield sys.stderr
-        return
+        return Trail(TextSink(sys.stderr), key=key, anchors=anchors, options=options)
+    retention = Retention(settings.file_mib * _MIB, settings.files, settings.days)
     try:
-        descriptor = os.open(Path(path), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        sink = FileSink(Path(path), retention)
     except OSError as error:
         raise SettingsError(f"Cannot write the audit file {path}: {error.strerror}") from None
-    stream = os.fdopen(descriptor, "a", encoding="utf-8")
     try:
-        yield stream
-    finally:
-        # What could not be written was told when it was to be written.
+        if key is None and sink.is_regular:
+            key = key_beside(Path(path))
+    except SettingsError:
+        sink.close()
+        raise
+    return Trail(sink, key=key, anchors=anchors, options=options)
+
+
+def _anchors(stack: contextlib.ExitStack, place: str | None) -> TextAnchors | None:
+    if place is None:
+        return None
+    if place in ("stderr", "stdout"):
+        return TextAnchors(sys.stderr if place == "stderr" else sys.stdout)
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        descriptor = os.open(place, flags, 0o600)
+    except OSError as error:
+        raise SettingsError(f"Cannot write the anchors file {place}: {error.strerror}") from None
+    stream = os.fdopen(descriptor, "a", encoding="ascii")
+
+    def close() -> None:
         with contextlib.suppress(OSError):
             stream.close()
+
+    stack.callback(close)
+    return TextAnchors(stream)
 
 
 class JsonAudit:
     """Writes one JSON object a line. Anything but printable ASCII is escaped, so a record cannot forge another."""
 
-    def __init__(self, stream: TextIO, *, now: Callable[[], str] | None = None) -> None:
-        """`now` gives the time of a record as ISO 8601 text; by default the time of day in UTC."""
-        self._stream = stream
-        self._now = now or _utc_now
-        self._failed = False
+    def __init__(self, trail: Trail | TextIO, *, now: Callable[[], str] | None = None) -> None:
+        """`now` gives the time of a record as ISO 8601 text where `trail` is only a text stream."""
+        if not isinstance(trail, Trail):
+            options = TrailOptions() if now is None else TrailOptions(now=now)
+            trail = Trail(TextSink(trail), options=options)
+        self._trail = trail
+        self._options = trail.options
+
+    @property
+    def lost(self) -> int:
+        """Records that could not be written."""
+        return self._trail.lost
 
     async def ready(self) -> None:
         """Raise `audit_unavailable` where the disk is full, or a record could not be written and still cannot be."""
-        if (self._failed and not self._try_write("")) or not _has_room(self._stream):
-            raise self._unavailable()
+        self._try(self._trail.require_ready)
 
-    async def write(self, record: ToolAudit | CallAudit) -> None:
+    async def write(self, record: AuditRecord) -> None:
         """Write one record, complete and flushed; raises `audit_unavailable`."""
-        line = json.dumps({"time": self._now(), **fields(record)}, ensure_ascii=True, separators=(",", ":"))
-        if not self._try_write(line.replace("\x7f", "\\u007f") + "\n"):
-            raise self._unavailable()
+        members = fields(record if self._options.texts else _without_texts(record))
+        self._try(lambda: self._trail.append(members))
+        if isinstance(record, IntentAudit):
+            await self._synced()
 
-    def _try_write(self, text: str) -> bool:
+    @contextlib.asynccontextmanager
+    async def checkpoints(self) -> AsyncIterator[None]:
+        """Write checkpoints for the length of the block, as often as the trail's options say."""
+        task = asyncio.create_task(self._checkpoint_for_ever())
         try:
-            self._stream.write(text)
-            self._stream.flush()
-        except (OSError, ValueError):
-            self._failed = True
-            return False
-        self._failed = False
-        return True
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
 
-    @staticmethod
-    def _unavailable() -> Exception:
-        return fail(Code.AUDIT_UNAVAILABLE, "The audit trail cannot be written.")
+    async def _checkpoint_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(self._options.checkpoint_s)
+            self._trail.checkpoint()
+
+    async def _synced(self) -> None:
+        descriptor = self._trail.for_sync()
+        if descriptor is None:
+            return
+        try:
+            await asyncio.to_thread(_sync_and_close, descriptor)
+        except OSError:
+            if self._options.required:
+                raise _unavailable() from None
+
+    def _try(self, attempt: Callable[[], None]) -> None:
+        try:
+            attempt()
+        except TrailUnavailable:
+            # Counted and told by the trail.
+            if self._options.required:
+                raise _unavailable() from None
 
 
-def fields(record: ToolAudit | CallAudit) -> dict[str, Any]:
+def _sync_and_close(descriptor: int) -> None:
+    # In the thread: whoever waits for it may be cancelled meanwhile.
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def fields(record: AuditRecord) -> dict[str, Any]:
     """Return the record's members in snake_case; absent ones are left out."""
-    kind = "tool_call" if isinstance(record, ToolAudit) else "api_call"
     members = {name: getattr(record, name) for name in record.__slots__ if name != "caller"}
     present = {name: _plain(value) for name, value in members.items() if value is not None}
-    return {"event": kind, **_caller(record.caller), **present}
+    return {"event": EVENTS[type(record)], **_caller(record.caller), **present}
 
 
-def _has_room(stream: TextIO) -> bool:
-    """False where the stream is a file on a disk that has no room left."""
-    try:
-        descriptor = stream.fileno()
-        disk = os.fstatvfs(descriptor) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
-    except (OSError, ValueError):
-        return True
-    # Some file systems count no blocks at all.
-    return disk is None or disk.f_blocks == 0 or disk.f_bavail * disk.f_frsize >= RESERVE_BYTES
+def _without_texts(record: AuditRecord) -> AuditRecord:
+    if not isinstance(record, ToolAudit):
+        return record
+    query = record.query and "sha256:" + hashlib.sha256(record.query.encode("utf-8", "replace")).hexdigest()
+    return replace(record, code=None, query=query)
 
 
-def _utc_now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
+def _unavailable() -> SandbridgeError:
+    return fail(Code.AUDIT_UNAVAILABLE, "The audit trail cannot be written.")
 
 
-def _caller(caller: Caller) -> dict[str, Any]:
-    return {"issuer": caller.issuer, "sub": caller.subject, "client": caller.client}
+def _caller(caller: Caller | None) -> dict[str, Any]:
+    return {} if caller is None else {"issuer": caller.issuer, "sub": caller.subject, "client": caller.client}
 
 
 def _plain(value: object) -> object:

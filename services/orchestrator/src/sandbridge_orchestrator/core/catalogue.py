@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from urllib.parse import urljoin
@@ -13,6 +13,7 @@ from sandbridge_openapi import match
 from sandbridge_openapi.errors import RequestRefused
 from sandbridge_openapi.model import Document, Operation
 from sandbridge_openapi.names import nearest
+from sandbridge_orchestrator.core.globs import covers
 
 _NAMES_SHOWN = 5
 
@@ -100,19 +101,23 @@ class Catalogue:
         """The digests of the APIs' documents, in the order of their names."""
         return tuple(served.api.document.digest for served in self.apis.values())
 
-    def resolve(self, api: str, call: str) -> tuple[Served, Operation]:
-        """Return the API and operation that a script named; raises `unknown_operation` with the nearest names."""
+    def resolve(self, api: str, call: str, hidden: Sequence[str] = ()) -> tuple[Served, Operation]:
+        """Return the API and operation that a script named; raises `unknown_operation` with the nearest names.
+
+        What the globs in `hidden` cover is not there.
+        """
         served = self.apis.get(api)
         if served is None:
             raise fail(Code.UNKNOWN_OPERATION, f"There is no API {api[:40]!r}; there is {', '.join(self.apis)}.")
         operation = served.operations.get(call)
-        if operation is None:
-            raise self._unknown(served, call)
+        if operation is None or covers(hidden, served.key(operation)):
+            raise self._unknown(served, call, hidden)
         return served, operation
 
-    def _unknown(self, served: Served, call: str) -> Exception:
+    def _unknown(self, served: Served, call: str, hidden: Sequence[str]) -> Exception:
         root = "api" if len(self.apis) == 1 else f"apis.{served.name}"
-        names = nearest(call[:200], served.operations, _NAMES_SHOWN)
+        shown = [name for name, one in served.operations.items() if not covers(hidden, served.key(one))]
+        names = nearest(call[:200], shown, _NAMES_SHOWN)
         near = f" The nearest are {', '.join(f'{root}.{name}(…)' for name in names)}." if names else ""
         return fail(Code.UNKNOWN_OPERATION, f"There is no operation {root}.{call[:200]}.{near}")
 
