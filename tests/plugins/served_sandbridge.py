@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import psutil
 from sandbridge_command import COMMAND, clean_environment
@@ -89,3 +90,13 @@ def _endpoint(process: subprocess.Popen[str]) -> str:
         if found := re.search(r"http://127\.0\.0\.1:\d+/mcp", line):
             return found.group()
     raise RuntimeError("the server did not start: " + "".join(seen))
+
+
+def wait_for_endpoint(process: subprocess.Popen[str], log: Path) -> str:
+    """Wait until a server that logs into a file says where it serves, and return that."""
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        if found := re.search(r"serving (http://127\.0\.0\.1:\d+/mcp)", log.read_text(encoding="utf-8")):
+            return found[1]
+        time.sleep(0.05)
+    raise RuntimeError("the server did not start: " + log.read_text(encoding="utf-8"))

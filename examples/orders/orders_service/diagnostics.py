@@ -69,6 +69,7 @@ async def echo(request: Request) -> Response:
             "text": body.decode("utf-8", errors="replace"),
             "base64": base64.b64encode(body).decode(),
         },
+        "caller": getattr(request.state, "caller", None),
         "credential": {"plain": authorization, "base64": base64.b64encode(authorization.encode()).decode()},
     }
     return JSONResponse(content, headers={"X-Echo-Authorization": authorization, "Set-Cookie": "session=echo; Path=/"})

@@ -37,9 +37,12 @@ def _first_line(process: subprocess.Popen[str]) -> str:
 
 
 @contextlib.contextmanager
-def running(key: str = "orders-test-key") -> Iterator[OrdersApi]:
-    """Run the service on a free port of 127.0.0.1 for the length of the block, with data of its own."""
-    command = [sys.executable, str(HERE / "server.py"), "--port", "0", "--key", key]
+def running(key: str = "orders-test-key", *arguments: str) -> Iterator[OrdersApi]:
+    """Run the service on a free port of 127.0.0.1 for the length of the block, with data of its own.
+
+    `arguments` are more of the command's own, such as `"--issuer", URL`.
+    """
+    command = [sys.executable, str(HERE / "server.py"), "--port", "0", "--key", key, *arguments]
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
     try:
         yield OrdersApi(json.loads(_first_line(process))["url"], key, process.pid)
