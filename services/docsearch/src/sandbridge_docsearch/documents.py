@@ -10,7 +10,7 @@ from typing import Annotated, TypeAlias
 
 from pydantic import ConfigDict, Field, ValidationError
 
-from sandbridge_docsearch.catalogue import Catalogue
+from sandbridge_docsearch.catalogue import Catalogue, KeptIndexes
 from sandbridge_kit.config import ApiSettings, DocumentSettings, Section, SettingsError, explain, tree_from
 from sandbridge_openapi.bundle import bundle
 from sandbridge_openapi.document import read_document
@@ -50,8 +50,11 @@ class Loaded:
         return any(_stamp(path) != stamp for path, stamp in self.stamps.items())
 
 
-def load(config: Path) -> Loaded:
-    """Read the config file and its documents. Takes seconds for the largest. Raises SettingsError."""
+def load(config: Path, kept: KeptIndexes | None = None) -> Loaded:
+    """Read the config file and its documents, and take their index from `kept` where it is there.
+
+    Takes seconds for the largest documents. Raises SettingsError.
+    """
     files = _Files()
     text = files.read(config, _MAX_CONFIG_BYTES)
     try:
@@ -64,7 +67,7 @@ def load(config: Path) -> Loaded:
     texts: dict[str, bytes] = {}
     for api in apis:
         documents[api.name], texts[api.name] = _document(api, files)
-    return Loaded(Catalogue.build(documents), texts, files.stamps)
+    return Loaded(Catalogue.build(documents, kept), texts, files.stamps)
 
 
 def _document(api: ApiSettings, files: _Files) -> tuple[Document, bytes]:

@@ -8,6 +8,7 @@ import gc
 import structlog
 
 from sandbridge_docsearch.documents import Loaded, load
+from sandbridge_docsearch.index_cache import IndexCache
 from sandbridge_docsearch.library import Library
 from sandbridge_docsearch.rpc import docs_server
 from sandbridge_docsearch.settings import DocsSettings
@@ -30,13 +31,14 @@ async def serve(settings: DocsSettings) -> None:
     lifetime = Lifetime()
     tls = TlsSource(settings.tls)
     library = Library()
+    kept = IndexCache(settings.cache_dir) if settings.cache_dir is not None else None
     server = docs_server(tls, library)
     port = await server.start(settings.address)
     log.info("listening", port=port, name=tls.current.peer.name)
     following: asyncio.Task[None] | None = None
     try:
-        library.replace(await asyncio.to_thread(load, settings.config))
-        following = asyncio.create_task(_follow(library, settings))
+        library.replace(await asyncio.to_thread(load, settings.config, kept))
+        following = asyncio.create_task(_follow(library, settings, kept))
         await server.set_serving(True)
         gc.collect()
         gc.freeze()
@@ -52,7 +54,7 @@ async def serve(settings: DocsSettings) -> None:
     log.info("stopped")
 
 
-async def _follow(library: Library, settings: DocsSettings) -> None:
+async def _follow(library: Library, settings: DocsSettings, kept: IndexCache | None) -> None:
     """Build the catalogue again whenever a file has changed; one that cannot be built changes nothing."""
     refused = ""
     while True:
@@ -62,7 +64,7 @@ async def _follow(library: Library, settings: DocsSettings) -> None:
             refused = ""
             continue
         try:
-            loaded = await asyncio.to_thread(load, settings.config)
+            loaded = await asyncio.to_thread(load, settings.config, kept)
         except Exception as error:
             reason = str(error) if isinstance(error, SettingsError) else type(error).__name__
             if reason != refused:

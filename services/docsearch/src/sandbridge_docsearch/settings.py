@@ -19,3 +19,5 @@ class DocsSettings(ServiceSettings):
     """The config file: the `spec` of an McpDeployment, of which `apis[].name` and `apis[].openapi` are read."""
     poll_s: Annotated[float, Field(ge=0.05, le=3600)] = 2.0
     """How often, in seconds, the config file and the documents are looked at for changes."""
+    cache_dir: Path | None = None
+    """A directory of its own for indexes kept between starts, mode 0700 or yet to be made; without it none is kept."""
