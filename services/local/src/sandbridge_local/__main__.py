@@ -19,7 +19,7 @@ from sandbridge_orchestrator.api_keys import Secrets, api_keys, client_secrets
 from sandbridge_orchestrator.deployment import exchanging
 
 _NEED_KEYS = frozenset({"serve", "run", "egress_policy"})
-_NEED_NO_SETTINGS = frozenset({"switch"})
+_NEED_NO_SETTINGS = frozenset({"audit", "switch"})
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -67,6 +67,25 @@ def parser(version: str) -> argparse.ArgumentParser:
         "--tls-dir", required=True, metavar="DIR", help="tls.crt, tls.key and ca.crt of a certificate for control"
     )
 
+    audit = commands.add_parser(
+        "audit", help="verify an audit trail, or make the pair of keys for one", allow_abbrev=False
+    )
+    audit.add_argument("action", choices=("verify", "keys"), help="what to do")
+    audit.add_argument("files", nargs="*", metavar="FILE", help="the trail's files; for keys, the name of the pair")
+    audit.add_argument("--key", metavar="FILE", help="the verifier's private key")
+    audit.add_argument("--anchors", metavar="FILE", help="what the second place has kept; a whole log will do")
+    audit.add_argument("--json", action="store_true", help="print the report as JSON")
+
+    rules = _command(commands, "policy", "explain what is decided about an operation for a caller, and by which rule")
+    rules.add_argument("action", choices=("explain",), help="what to do")
+    rules.add_argument("--operation", required=True, metavar="KEY", help="the operation, such as orders:orders.cancel")
+    rules.add_argument("--caller", metavar="SUBJECT", help="who calls; without it the local caller")
+    rules.add_argument("--scope", action="append", default=[], metavar="SCOPE", help="a scope of the caller; repeat")
+    rules.add_argument("--claim", action="append", default=[], metavar="NAME=VALUE", help="one of its claims; repeat")
+    rules.add_argument("--arguments", metavar="JSON", help="the call's arguments: path, query, headers, cookies, body")
+    rules.add_argument("--json", action="store_true", help="print the answer as JSON")
+    _settings(rules, "mode")
+
     doctor = commands.add_parser("doctor", help="say which engines and protection layers work here", allow_abbrev=False)
     doctor.add_argument("--json", action="store_true", help="print the report as JSON")
     _settings(doctor, "runsc", "allow-outdated-runsc")

@@ -69,7 +69,14 @@ def policy_of(deployment: Deployment, *, hosted: bool) -> Policy:
     """Return the deployment's policy: without one every call goes in local mode, and the defaults hold in hosted."""
     if deployment.policy is None and not hosted:
         return AllowAll()
-    return RuledPolicy(rules_of(deployment.policy or PolicySettings()))
+    return RuledPolicy(rules_in_force(deployment, hosted=hosted))
+
+
+def rules_in_force(deployment: Deployment, *, hosted: bool) -> Rules:
+    """Return the rules by which the deployment's policy decides."""
+    if deployment.policy is None and not hosted:
+        return Rules(defaults={"read": "allow", "write": "allow", "destructive": "allow"})
+    return rules_of(deployment.policy or PolicySettings())
 
 
 def rules_of(settings: PolicySettings) -> Rules:
