@@ -15,6 +15,7 @@ from typing import Any
 import httpx2
 import pytest
 import yaml
+from demo_processes import services
 from hosted import SECRET, Host, Hosted, configuration, free_port, host, hosted, served
 from sandbridge_command import Ran
 from tokens import Signer, claims, jwks
@@ -286,6 +287,31 @@ def post(endpoint: str, token: str, code: str) -> httpx2.Response:
 def execute(endpoint: str, token: str, code: str) -> dict[str, Any]:
     found: dict[str, Any] = post(endpoint, token, code).json()["result"]
     return found
+
+
+def test_the_orchestrators_own_process_lets_callers_in_who_sign_in_and_nobody_else(
+    publisher: Publisher, shared_orders: OrdersApi, tmp_path: Path
+) -> None:
+    port = free_port()
+    endpoint = f"http://127.0.0.1:{port}/mcp"
+    config = tmp_path / "sandbridge.yaml"
+    settings = configuration(endpoint, [trusting(publisher, endpoint)], shared_api(shared_orders))
+    config.write_text(yaml.safe_dump(settings), encoding="utf-8")
+    keys = {"SANDBRIDGE_API_KEY_ORDERS": shared_orders.key}
+    audit = tmp_path / "audit.jsonl"
+    with services(tmp_path, config) as started:
+        given = {"port": str(port), "acknowledge_single_tenant": "0", "audit_file": str(audit)}
+        started.orchestrator(started.docsearch(), [started.runner()], keys, **given)
+        nobody = httpx2.post(endpoint, json={})
+        token = publisher.token(endpoint, scope=None, scp=["docs:read", "run:execute"])
+        ran = execute(endpoint, token, "return (await api.orders.list({query: {per_page: 1}})).response.status")
+
+    assert (nobody.status_code, nobody.headers["www-authenticate"]) == (
+        401,
+        f'Bearer scope="docs:read", resource_metadata="http://127.0.0.1:{port}/.well-known/oauth-protected-resource/mcp"',
+    )
+    assert result(ran) == 200
+    assert '"sub":"alice"' in audit.read_text(encoding="utf-8")
 
 
 COMPLETE = "https://mcp.example.com/mcp"
