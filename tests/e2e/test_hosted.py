@@ -353,3 +353,15 @@ def test_what_is_not_complete_or_not_sound_does_not_start_and_says_why(
     )
 
     assert (ran.code, told in ran.err) == (2, True), ran.err
+
+
+@pytest.mark.parametrize(
+    ("ending", "told"),
+    [("", "[ ] PKCE with S256: every client refuses"), ("/", "cannot be used: The issuer 'main': it is the metadata")],
+)
+def test_doctor_says_what_an_issuer_lacks(
+    sandbridge: Callable[..., Ran], publisher: Publisher, ending: str, told: str
+) -> None:
+    ran = sandbridge("doctor", "--issuer", publisher.url + ending)
+
+    assert (ran.code, told in ran.out) == (1, True), ran.out

@@ -88,6 +88,7 @@ def parser(version: str) -> argparse.ArgumentParser:
 
     doctor = commands.add_parser("doctor", help="say which engines and protection layers work here", allow_abbrev=False)
     doctor.add_argument("--json", action="store_true", help="print the report as JSON")
+    doctor.add_argument("--issuer", metavar="URL", help="look at an authorization server instead of this machine")
     _settings(doctor, "runsc", "allow-outdated-runsc")
     return root
 
