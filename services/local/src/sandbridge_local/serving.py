@@ -64,7 +64,8 @@ async def _serve(settings: Settings, secrets: Secrets, apis: tuple[LoadedApi, ..
     product = await stack.enter_async_context(composed(settings, access, apis, audit))
     _say_what_is_served(settings, secrets.api_keys, apis)
     settle()
-    serving = asyncio.ensure_future(_transport(settings, product, entrance_of(settings, access)))
+    entrance = entrance_of(settings, access, product.orchestrator.audit)
+    serving = asyncio.ensure_future(_transport(settings, product, entrance))
     stopped = asyncio.ensure_future(stopping.wait())
     await asyncio.wait({serving, stopped}, return_when=asyncio.FIRST_COMPLETED)
     failure = serving.exception() if serving.done() else None

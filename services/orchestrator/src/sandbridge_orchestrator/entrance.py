@@ -19,6 +19,7 @@ from sandbridge_orchestrator.edge.introduction import EXECUTE, SEARCH_DOCS, Intr
 from sandbridge_orchestrator.edge.oauth import Door, caller_of, protected_app
 from sandbridge_orchestrator.edge.server import CodeMode, Identity, build_server
 from sandbridge_orchestrator.edge.single_tenant import single_tenant_app, single_tenant_server
+from sandbridge_orchestrator.ports import Audit
 
 _DEFAULT_PORTS = {"https": 443, "http": 80}
 
@@ -60,8 +61,11 @@ class Entrance:
         return protected_app(server, introduction, self.door, ready=ready, hosts=own, origins=self.origins)
 
 
-def entrance_of(deployment: Deployment, access: Access) -> Entrance:
-    """Return how callers come in over HTTP: signed in where `access` knows callers, else as one tenant."""
+def entrance_of(deployment: Deployment, access: Access, audit: Audit) -> Entrance:
+    """Return how callers come in over HTTP: signed in where `access` knows callers, else as one tenant.
+
+    `audit` records who was refused at the door.
+    """
     auth = deployment.auth
     if auth is None or access.sign_in is None:
         return Entrance()
@@ -80,6 +84,7 @@ def entrance_of(deployment: Deployment, access: Access) -> Entrance:
         tools,
         tuple(ipaddress.ip_network(text) for text in auth.trusted_proxies),
         notes=tuple(_notes(deployment, auth)),
+        audit=audit,
     )
     parts = urlsplit(auth.resource)
     return Entrance(door, (f"{parts.scheme}://{parts.netloc}", *auth.allowed_origins))

@@ -236,6 +236,8 @@ class RefusalAudit:
     caller: Caller | None = None
     tool: str | None = None
     reason: str | None = None
+    source: str | None = None
+    """The address that it came from, where the caller is not known by its token."""
 
 
 AuditRecord: TypeAlias = ToolAudit | CallAudit | IntentAudit | RefusalAudit

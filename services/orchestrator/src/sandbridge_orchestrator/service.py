@@ -7,7 +7,7 @@ import hashlib
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 
 import orjson
@@ -46,6 +46,7 @@ from sandbridge_orchestrator.ports import (
     Journal,
     Kept,
     Policy,
+    RefusalAudit,
     Results,
     ToolAudit,
     TypeChecker,
@@ -56,6 +57,7 @@ from sandbridge_orchestrator.running import RunSession
 _AUDITED_CODE_BYTES = 8 * 1024
 _MESSAGE_CHARS = 4_000
 _CALLS_NAMED = 10
+_TOOL_CHARS = 64
 _SHORTEST_RESTART_MS = 100
 """With less time left than this a run is not started again."""
 PROBE = "return 1 + 1"
@@ -204,6 +206,12 @@ class Orchestrator:
             calls=attempt.calls,
             starts=attempt.starts,
         )
+
+    async def refused(self, caller: Caller, tool: str, failure: Failure, *, transport: str) -> None:
+        """Record a call that was refused before it came to a tool; what cannot be recorded is refused all the same."""
+        named = self._redactor().text(tool[:_TOOL_CHARS]).encode(errors="replace").decode()
+        with suppress(SandbridgeError):
+            await self.audit.write(RefusalAudit(transport, failure.code.value, caller, named))
 
     async def kept(self, caller: Caller, handle: str) -> Kept | None:
         """Return what the caller keeps under a handle; None where it is unknown, expired or another owner's.

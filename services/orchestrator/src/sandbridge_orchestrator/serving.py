@@ -21,7 +21,7 @@ from sandbridge_kit.rpc import RpcServer, TlsSource
 from sandbridge_openapi.model import Document
 from sandbridge_orchestrator.access import Access, access_of
 from sandbridge_orchestrator.adapters.admission import Slots
-from sandbridge_orchestrator.adapters.audit import audit_stream
+from sandbridge_orchestrator.adapters.audit import JsonAudit, audit_stream
 from sandbridge_orchestrator.adapters.docs_client import DocsClient
 from sandbridge_orchestrator.adapters.runner_client import RunnerClient
 from sandbridge_orchestrator.api_keys import Secrets
@@ -127,7 +127,7 @@ async def serve(settings: OrchestratorSettings, deployment: Deployment, secrets:
         access = await stack.enter_async_context(
             access_of(deployment, secrets, signs_in=signs_in, hosted=settings.mode == "hosted")
         )
-        entrance = entrance_of(deployment, access)
+        entrance = entrance_of(deployment, access, JsonAudit(audit))
         replica = await _started(stack, settings, Served(deployment, secrets.api_keys, access, entrance), tls, audit)
         control = control_server(tls, replica.orchestrator, replica.gate)
         control_port = await control.start(settings.address)

@@ -24,7 +24,11 @@ _EFFECTS = {"allow": "allowed", "approve": "held until a person approves", "deny
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Print what is decided, and every rule that was asked."""
     rules = rules_in_force(settings, hosted=settings.mode == "hosted")
-    operations = {f"{api.name}:{one.call}": one for api in load_apis(settings) for one in api.document.operations}
+    operations = {
+        f"{api.name}:{one.call}": one
+        for api in load_apis(settings, need_base_url=False)
+        for one in api.document.operations
+    }
     key = _key(options.operation, operations, tuple(api.name for api in settings.apis))
     arguments = _arguments(options.arguments)
     subject = Subject(

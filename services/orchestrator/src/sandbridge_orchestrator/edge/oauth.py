@@ -10,6 +10,7 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -23,6 +24,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from sandbridge_kit.errors import Code, SandbridgeError
 from sandbridge_kit.identity import Caller
 from sandbridge_orchestrator.core.addresses import Bucket, Network, source_of
 from sandbridge_orchestrator.core.challenge import challenge
@@ -41,12 +43,14 @@ from sandbridge_orchestrator.edge.intake import READ, Intake
 from sandbridge_orchestrator.edge.introduction import Introduction
 from sandbridge_orchestrator.edge.messages import Read
 from sandbridge_orchestrator.edge.server import Context
+from sandbridge_orchestrator.ports import Audit, RefusalAudit
 
 log = structlog.get_logger(__name__)
 
 _CALLER = "sandbridge.caller"
 _TOKEN_IN_QUERY = re.compile(rb"(?:^|&)access_token=")
 _MOST_ADDRESSES = 10_000
+_OUTCOMES = {403: Code.DENIED_BY_POLICY, 503: Code.UPSTREAM_UNREACHABLE}
 
 
 class SignIn(Protocol):
@@ -77,6 +81,8 @@ class Door:
     """What a tool needs beside that."""
     trusted_proxies: tuple[Network, ...] = ()
     failures: FailureLimit = FailureLimit()
+    audit: Audit | None = None
+    """Records who was refused with which token, and for which tool."""
     notes: tuple[str, ...] = ()
     """What people should know, for the page."""
 
@@ -84,6 +90,17 @@ class Door:
     def usual_scopes(self) -> frozenset[str]:
         """What a client should ask for at first: enough to search, so that a step-up comes when a script is to run."""
         return self.scopes | self.tool_scopes.get("search_docs", frozenset())
+
+    async def record(
+        self, refusal: Refusal, *, caller: Caller | None = None, tool: str | None = None, source: str | None = None
+    ) -> None:
+        """Record a refusal. To come without any token is how every client begins, and is not recorded."""
+        if self.audit is None or refusal.error is None:
+            return
+        outcome = _OUTCOMES.get(refusal.status, Code.REAUTHORISE).value
+        named = None if tool is None else tool[:64].encode(errors="replace").decode()
+        with suppress(SandbridgeError):
+            await self.audit.write(RefusalAudit("http", outcome, caller, named, refusal.error, source))
 
     def lacking(self, caller: Caller, tool: str | None) -> Refusal | None:
         """Return why the caller may not do that, None where it may."""
@@ -159,6 +176,8 @@ class _SignedIn:
                 reason=refusal_of_caller.description,
                 source=source,
             )
+            known = found if isinstance(found, Caller) else None
+            await self._door.record(refusal_of_caller, caller=known, source=source)
             await refused(refusal_of_caller, self._door)(scope, receive, send)
             return
         assert isinstance(found, Caller)
@@ -201,6 +220,7 @@ class _ToolScopes:
             refusal = self._door.lacking(caller, read.tool)
             if refusal is not None:
                 log.info("step_up_asked", tool=read.tool[:64], issuer=caller.issuer, sub=caller.subject)
+                await self._door.record(refusal, caller=caller, tool=read.tool)
                 await refused(refusal, self._door)(scope, receive, send)
                 return
         await self._app(scope, receive, send)

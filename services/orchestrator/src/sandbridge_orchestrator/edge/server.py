@@ -60,6 +60,10 @@ class CodeMode(Protocol):
         """Run one script to its end; cancelling the task destroys its sandbox."""
         ...
 
+    async def refused(self, caller: Caller, tool: str, failure: Failure, *, transport: str) -> None:
+        """Hear of a call that was refused before it came to a tool."""
+        ...
+
     async def kept(self, caller: Caller, handle: str) -> Kept | None:
         """Return what the caller keeps under a handle, if anything; raises SandbridgeError for a blocked caller."""
         ...
@@ -120,6 +124,9 @@ def build_server(
         run = code_mode.execute(caller_of(ctx), request, transport=transport, progress=progress_of(ctx))
         return run_result(await _in_own_task(run), boundary=new_boundary())
 
+    async def refused(ctx: Context, tool: str, failure: Failure) -> None:
+        await code_mode.refused(caller_of(ctx), tool, failure, transport=transport)
+
     async def read_resource(ctx: Context, params: mcp_types.ReadResourceRequestParams) -> mcp_types.ReadResourceResult:
         handle = handle_of(str(params.uri))
         try:
@@ -139,7 +146,7 @@ def build_server(
         # What a handle names never changes; lists change with the catalogue only.
         cache_hints=dict.fromkeys(get_args(CacheableMethod), _FRESH_FOR),
         on_list_tools=list_tools,
-        on_call_tool=calls_of({SEARCH_DOCS: search, EXECUTE: execute}, new_boundary=new_boundary),
+        on_call_tool=calls_of({SEARCH_DOCS: search, EXECUTE: execute}, new_boundary=new_boundary, on_refused=refused),
         on_list_resources=_no_resources,
         on_list_resource_templates=_templates,
         on_read_resource=read_resource,
@@ -148,8 +155,19 @@ def build_server(
     )
 
 
-def calls_of(handlers: Mapping[str, ToolHandler], *, new_boundary: Callable[[], str]) -> ToolHandler:
+async def _nobody_hears(ctx: Context, tool: str, failure: Failure) -> None:
+    """Leave a refusal unrecorded."""
+
+
+def calls_of(
+    handlers: Mapping[str, ToolHandler],
+    *,
+    new_boundary: Callable[[], str],
+    on_refused: Callable[[Context, str, Failure], Awaitable[None]] = _nobody_hears,
+) -> ToolHandler:
     """Return what answers `tools/call`: the named handler, with refusals as results that a model can read.
+
+    `on_refused` hears of calls that name no tool, or whose arguments are not what the tool takes.
 
     It raises MCPError for a tool that is not there (MCP 2026-07-28, tools, error handling).
     """
@@ -157,13 +175,15 @@ def calls_of(handlers: Mapping[str, ToolHandler], *, new_boundary: Callable[[], 
     async def call_tool(ctx: Context, params: mcp_types.CallToolRequestParams) -> Any:
         handler = handlers.get(params.name)
         if handler is None:
-            raise MCPError(
-                _INVALID_PARAMS, f"There is no tool {params.name[:64]!r}; the tools are {', '.join(handlers)}."
-            )
+            unknown = f"There is no tool {params.name[:64]!r}; the tools are {', '.join(handlers)}."
+            await on_refused(ctx, params.name, Failure(Code.UNKNOWN_OPERATION, unknown))
+            raise MCPError(_INVALID_PARAMS, unknown)
         try:
             return await handler(ctx, params)
         except ValidationError as error:
-            return error_result(_invalid_input(error), boundary=new_boundary())
+            invalid = _invalid_input(error)
+            await on_refused(ctx, params.name, invalid)
+            return error_result(invalid, boundary=new_boundary())
         except SandbridgeError as error:
             return error_result(error.failure, boundary=new_boundary())
 

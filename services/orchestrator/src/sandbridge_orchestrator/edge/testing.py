@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
+from sandbridge_kit.errors import Code, Failure
 from sandbridge_kit.identity import Caller
 from sandbridge_kit.ports.docs import SearchAnswer, SearchRequest
 from sandbridge_orchestrator.core.outcome import ExecuteRequest, RunOutcome
@@ -23,6 +24,7 @@ class ScriptedCodeMode:
 
     outcome: RunOutcome | Exception | None = None
     asked: list[object] = field(default_factory=list)
+    refusals: list[tuple[str, Code, str]] = field(default_factory=list)
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def search(self, caller: Caller, request: SearchRequest, *, transport: str) -> SearchAnswer:
@@ -46,6 +48,9 @@ class ScriptedCodeMode:
         if progress:
             await progress(1, "1 API call")
         return self.outcome
+
+    async def refused(self, caller: Caller, tool: str, failure: Failure, *, transport: str) -> None:
+        self.refusals.append((tool, failure.code, transport))
 
     async def kept(self, caller: Caller, handle: str) -> Kept | None:
         self.asked.append((caller, handle))
