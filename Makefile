@@ -6,7 +6,7 @@ BIN := .venv/bin
 MEMBERS := protos services/kit services/openapi services/docsearch services/runner services/orchestrator services/local
 PYTEST_ARGS ?=
 
-.PHONY: gvisor-tools test-pod help setup demo demo-services test ci lint fmt types contracts generated protos docs lock wheels bench bench-search roundtrip conformance test-engines test-microvm soak-engines bench-engines clean
+.PHONY: gvisor-tools test-pod help setup demo demo-services test ci lint fmt types contracts generated protos docs lock wheels bench bench-search roundtrip integration-hosted conformance test-engines test-microvm soak-engines bench-engines clean
 
 help: ## list the verbs
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ test-microvm: setup ## the engine suite on real micro-VMs, in an emulated machin
 soak-engines: setup ## runs with random kills on every engine, then a look for leaks (RUNS=1000 ENGINES=deno SEED=1)
 	@PYTHONPATH=examples/orders:tests/plugins $(BIN)/python tests/engines/soak.py \
 	  --runs $(or $(RUNS),1000) --seed $(or $(SEED),1) --engines "$(ENGINES)" --runtimes "$(RUNTIMES)"
+
+integration-hosted: setup ## sign-in and token exchange with a certified authorization server and the official clients
+	@$(BIN)/pytest tests/integration/hosted tests/e2e/test_hosted.py $(PYTEST_ARGS)
 
 conformance: setup ## the MCP conformance suite, both requirement sets, on what is served and on a server with its fixtures
 	@PYTHONPATH=examples/orders:tests/plugins $(BIN)/python tests/conformance/run.py

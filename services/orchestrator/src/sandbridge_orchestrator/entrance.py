@@ -100,8 +100,8 @@ def _notes(deployment: Deployment, auth: AuthSettings) -> list[str]:
     notes = ["Your client sends you to sign in when it connects."]
     if any(api.credential is not None and api.credential.mode == "static" for api in deployment.apis):
         notes.append(
-            "Some calls are made with one key that all users share: the API behind does not see who you are. They can "
-            "only read. The audit trail here records you."
+            "Some calls are made with one key that all users share: the API behind does not see who you are. Without a "
+            "rule that allows more they can only read. The audit trail here records you."
         )
     notes += [
         f"Client id, where your client asks for one: {issuer.public_client_id} ({issuer.issuer})"
