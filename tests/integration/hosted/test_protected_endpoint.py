@@ -85,7 +85,7 @@ async def endpoint() -> AsyncIterator[Endpoint]:
 
 
 @contextlib.asynccontextmanager
-async def serving(made: Endpoint, **door: Any) -> AsyncIterator[None]:
+async def serving(made: Endpoint, *, head_s: float = 10, **door: Any) -> AsyncIterator[None]:
     """Serve for the length of the block."""
     settings = IssuerSettings(issuer=ISSUER, audiences=(RESOURCE,))
     keys = IssuerKeys(ISSUER, made.fetch)
@@ -110,7 +110,7 @@ async def serving(made: Endpoint, **door: Any) -> AsyncIterator[None]:
         hosts=[*own_addresses("127.0.0.1", made.port), "mcp.example.com"],
         origins=["https://mcp.example.com", APP],
     )
-    http = HttpServer(app, grace_s=1)
+    http = HttpServer(app, grace_s=1, head_s=head_s)
     task = asyncio.create_task(http.serve(sockets=[listener]))
     while not http.started:
         await asyncio.sleep(0.01)
@@ -369,3 +369,38 @@ async def test_a14_headers_beyond_all_measure_are_refused_at_once(endpoint: Endp
     writer.close()
 
     assert answer.split(b" ")[1] in (b"400", b"431")
+
+
+@pytest.mark.parametrize("sent", [b"", b"POST /mcp HTTP/1.1\r\nHost: mcp.example.com\r\nX-A: "])
+async def test_a_client_that_never_ends_its_headers_is_cut_off_while_others_are_served(sent: bytes) -> None:
+    patient = Endpoint()
+    async with serving(patient, head_s=0.5):
+        reader, writer = await asyncio.open_connection("127.0.0.1", patient.port)
+        writer.write(sent)
+        dripping = asyncio.create_task(_drip(writer))
+        closed = b""
+        # With bytes on their way, an end is a reset.
+        with contextlib.suppress(ConnectionError):
+            closed = await asyncio.wait_for(reader.read(), 5)
+        dripping.cancel()
+        writer.close()
+        answer = await patient.ask(body=call(), **READER)
+
+    assert (closed, answer.status_code) == (b"", 200)
+
+
+async def _drip(writer: asyncio.StreamWriter) -> None:
+    while not writer.is_closing():
+        writer.write(b"a" if writer.transport.get_write_buffer_size() == 0 else b"")
+        await asyncio.sleep(0.05)
+
+
+async def test_a_connection_that_is_kept_alive_serves_slow_answers_and_further_requests() -> None:
+    patient = Endpoint()
+    async with serving(patient, head_s=0.3), httpx2.AsyncClient(trust_env=False) as client:
+        url, known = f"http://127.0.0.1:{patient.port}/health", {"host": "mcp.example.com"}
+        statuses = [(await client.get(url, headers=known)).status_code]
+        await asyncio.sleep(0.6)
+        statuses.append((await client.get(url, headers=known)).status_code)
+
+    assert statuses == [200, 200]
