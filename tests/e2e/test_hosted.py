@@ -18,7 +18,9 @@ import yaml
 from demo_processes import services
 from hosted import SECRET, Host, Hosted, configuration, free_port, host, hosted, served
 from sandbridge_command import Ran
+from subjects import every_subject
 from tokens import Signer, claims, jwks
+from usable import trouble
 
 from orders_service.process import OrdersApi, running
 
@@ -167,6 +169,21 @@ def test_what_is_kept_names_the_user_and_no_token_or_secret(world: Hosted, conne
     # A signed token begins like this; what the API was sent and echoed is one too.
     assert "eyJ" not in kept
     assert "Bearer [redacted]" in echoed
+
+
+def test_hosted_mode_runs_scripts_of_users_on_kernels_of_their_own(project_root: Path, tmp_path: Path) -> None:
+    gvisor = next((subject for subject in every_subject() if subject.name == "gvisor-deno"), None)
+    if gvisor is None or (reason := trouble(gvisor)) is not None:
+        pytest.skip(f"gVisor cannot be used here: {reason if gvisor is not None else 'it is not installed'}")
+    with (
+        hosted(project_root, tmp_path, "--mode", "hosted", "--engine", "gvisor") as everything,
+        host(project_root, "modern", everything.endpoint, "mona") as one,
+    ):
+        who = result(one.execute(WHO))
+        changed = one.execute("return (await api.diagnostics.echo({body: {}})).data.caller")
+
+    assert who == "mona"
+    assert changed["content"][0]["text"].startswith("approval_required")
 
 
 class Publisher:

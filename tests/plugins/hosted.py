@@ -118,8 +118,8 @@ def configuration(endpoint: str, issuers: Sequence[dict[str, Any]], api: dict[st
 
 
 @contextlib.contextmanager
-def hosted(root: Path, folder: Path, *, engine: str = "deno") -> Iterator[Hosted]:
-    """Start all three for the length of the block."""
+def hosted(root: Path, folder: Path, *more: str) -> Iterator[Hosted]:
+    """Start all three for the length of the block; `more` are further arguments of the server."""
     port = free_port()
     endpoint = f"http://127.0.0.1:{port}/mcp"
     resources = {
@@ -144,7 +144,7 @@ def hosted(root: Path, folder: Path, *, engine: str = "deno") -> Iterator[Hosted
         }
         config = folder / "sandbridge.yaml"
         config.write_text(yaml.safe_dump(configuration(endpoint, [trusted], api)), encoding="utf-8")
-        arguments = ["serve", "--config", str(config), "--transport", "http", "--port", str(port), "--engine", engine]
+        arguments = ["serve", "--config", str(config), "--transport", "http", "--port", str(port), *more]
         audit, log = folder / "audit.jsonl", folder / "log.txt"
         stack.enter_context(served(arguments, audit, log, SANDBRIDGE_CLIENT_SECRET=SECRET))
         yield Hosted(endpoint, server, audit, log)
