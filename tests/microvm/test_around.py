@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import json
 import os
 import shutil
@@ -119,6 +120,27 @@ async def test_a_guest_that_never_reads_makes_the_process_beside_it_hold_little(
         engine.dispose()
 
     assert (ended, written < 2 * MIB) == (True, True), written
+
+
+async def test_a_start_waits_for_its_turn(engine: MicrosandboxEngine, folder: Path) -> None:
+    engine.prepare()
+    turns = [os.open(path, os.O_RDONLY) for path in folder.glob(f"{HOME_PREFIX}*/turns/*")]
+    for turn in turns:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+    guest = engine.spawn()
+    try:
+        early = await until(lambda: [*folder.glob(f"{HOME_PREFIX}*/vms/1/sandboxes/*")], within=1)
+        os.close(turns.pop())
+        late = await until(lambda: _has_spoken(guest.output))
+    finally:
+        guest.kill()
+        await until(lambda: guest.ended() is not None)
+        guest.release()
+        engine.dispose()
+        for turn in turns:
+            os.close(turn)
+
+    assert (early, late) == (False, True)
 
 
 def _has_spoken(descriptor: int) -> bool:

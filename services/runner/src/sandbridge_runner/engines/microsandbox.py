@@ -102,8 +102,10 @@ class MicrosandboxEngine:
 
     def _furnish(self, home: Path) -> None:
         _refuse(microvm_host.unsuitable(home))
-        for folder in ("vms", "template"):
+        for folder in ("vms", "template", "turns"):
             (home / folder).mkdir()
+        for turn in range(os.cpu_count() or 1):
+            (home / "turns" / str(turn)).touch(0o444)
         (home / KEEPER.name).write_bytes(KEEPER.read_bytes())
         self._load_image(home)
 
@@ -166,6 +168,7 @@ class MicrosandboxEngine:
             "name": name,
             "home": str(home),
             "template": str(self._home.path / "template"),
+            "turns": [str(path) for path in sorted((self._home.path / "turns").iterdir())],
             "sdk": str(self._library),
             "image": IMAGE,
             "memory_mib": self.memory_mib,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import json
 import os
 import select
@@ -16,6 +17,7 @@ import shutil
 import sqlite3
 import sys
 import threading
+import time
 from collections import deque
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,7 @@ MAX_CHUNKS = 4
 CREATE_ATTEMPTS = 2
 """A start is tried once more: only then, before any script has run, is that without consequences."""
 LOST = 137
+TURN_POLL_S = 0.02
 NOT_STARTED = 70
 TAIL_BYTES = 16 * 1024
 KILLED_BY_KERNEL = "Out of memory: Killed process"
@@ -88,7 +91,10 @@ async def serve(plan: dict[str, Any]) -> int:
     """Run the guest to its end. Returns its exit code, 137 where it was killed or the micro-VM is gone."""
     import microsandbox as sdk
 
+    # One start for each processor at a time: the SDK gives up a machine that boots too slowly.
+    turn = await asyncio.to_thread(take_turn, plan["turns"])
     sandbox = await create(sdk, plan)
+    os.close(turn)
     logs = Path(plan["home"]) / "sandboxes" / plan["name"] / "logs"
     close_log(logs)
     limits = [sdk.Rlimit(sdk.RlimitResource(name), value, value) for name, value in plan["limits"].items()]
@@ -110,6 +116,17 @@ async def serve(plan: dict[str, Any]) -> int:
     if code == LOST and KILLED_BY_KERNEL in tail(logs / "kernel.log"):
         report("out of memory: the guest's kernel killed it")
     return code
+
+
+def take_turn(files: list[str]) -> int:
+    """Wait until one of the lock files is free; return the descriptor that holds it until it is closed."""
+    descriptors = [os.open(file, os.O_RDONLY | os.O_CLOEXEC) for file in files]
+    while True:
+        for descriptor in descriptors:
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return descriptor
+        time.sleep(TURN_POLL_S)
 
 
 async def create(sdk: Any, plan: dict[str, Any]) -> Any:
