@@ -4,6 +4,7 @@ From the product: the HTTP application with its guard and its errors, the server
 with its error mapping, rendering and progress. From `fixtures`: what they are called with. Usage:
 
     fixture_server.py             serve on a free port of 127.0.0.1; the first line printed is the endpoint
+    fixture_server.py --signed-in the same behind the edge for callers who sign in
     fixture_server.py --names     print the names of all fixtures as JSON
 """
 
@@ -16,6 +17,7 @@ import secrets
 import socket
 import sys
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -32,9 +34,13 @@ from fixtures.tasks import EXTENSION, TaskParams, Tasks, TaskUpdateParams, task_
 from mcp.server.lowlevel import Server
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from sandbridge_kit.identity import LOCAL_CALLER
+from sandbridge_kit.identity import LOCAL_CALLER, Caller
+from sandbridge_orchestrator.core.claims import Refusal, invalid
+from sandbridge_orchestrator.core.metadata import Resource
 from sandbridge_orchestrator.edge.http import loopback_app
+from sandbridge_orchestrator.edge.oauth import Door, caller_of, protected_app
 from sandbridge_orchestrator.edge.server import Context, Identity, build_server, calls_of
 from sandbridge_orchestrator.edge.testing import INTRODUCTION, ScriptedCodeMode
 
@@ -49,6 +55,9 @@ METHODS = (
     "tasks/cancel",
 )
 """Methods that the product does not serve."""
+
+TOKEN = "conformance"
+"""What signs the suite in, which cannot send a token itself."""
 
 EVENTS = "events"
 """What `--names` calls the store of past events, which lets streams be resumed."""
@@ -122,7 +131,7 @@ class FixtureServer:
         add("resources/unsubscribe", mcp_types.UnsubscribeRequestParams, resources.accepted)
 
 
-def fixture_server() -> FixtureServer:
+def fixture_server(caller_of: Callable[[Context], Caller] = lambda ctx: LOCAL_CALLER) -> FixtureServer:
     """Return the product's server with all fixtures."""
     tasks = Tasks(now=lambda: datetime.now(UTC).isoformat(), new_id=lambda: secrets.token_hex(12))
     bus = InMemorySubscriptionBus()
@@ -134,7 +143,7 @@ def fixture_server() -> FixtureServer:
         lambda: INTRODUCTION,
         identity=Identity("sandbridge-fixtures", "Fixtures", "0"),
         transport="http",
-        caller_of=lambda ctx: LOCAL_CALLER,
+        caller_of=caller_of,
         new_boundary=_boundary,
     )
     fixtures = FixtureServer(server, tools)
@@ -148,19 +157,49 @@ def names() -> list[str]:
     return [*fixture_server().tools.handlers, *behind, *METHODS, EVENTS]
 
 
-async def _serve() -> None:
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.bind(("127.0.0.1", 0))
-    listener.listen(128)
-    host = f"127.0.0.1:{listener.getsockname()[1]}"
-    app = loopback_app(
+class OneToken:
+    """Knows one caller, by one token."""
+
+    async def caller_of(self, token: str) -> Caller | Refusal:
+        """Return the caller."""
+        return Caller("https://id.example", "suite", "suite") if token == TOKEN else invalid("The token is another")
+
+
+def with_token(app: ASGIApp) -> ASGIApp:
+    """Return the application for clients that cannot send a token: each request gets the one token."""
+
+    async def wrapped(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            scope = {**scope, "headers": [*scope["headers"], (b"authorization", f"Bearer {TOKEN}".encode())]}
+        await app(scope, receive, send)
+
+    return wrapped
+
+
+def _app(host: str, *, signed_in: bool) -> ASGIApp:
+    origin, url = f"http://{host}", f"http://{host}/mcp"
+    if signed_in:
+        server = fixture_server(caller_of).server
+        door = Door(Resource(url, "Fixtures", ("https://id.example",), ()), OneToken(), origins=(origin,))
+        return with_token(
+            protected_app(server, lambda: INTRODUCTION, door, ready=lambda: True, hosts=[host], events=RecentEvents())
+        )
+    return loopback_app(
         fixture_server().server,
         lambda: INTRODUCTION,
         ready=lambda: True,
         hosts=[host],
-        origins=[f"http://{host}"],
+        origins=[origin],
         events=RecentEvents(),
     )
+
+
+async def _serve(*, signed_in: bool) -> None:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(128)
+    host = f"127.0.0.1:{listener.getsockname()[1]}"
+    app = _app(host, signed_in=signed_in)
     config = uvicorn.Config(app, log_level="error", access_log=False, timeout_graceful_shutdown=1, lifespan="on")
     print(f"http://{host}/mcp", flush=True)
     await uvicorn.Server(config).serve(sockets=[listener])
@@ -174,4 +213,4 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["--names"]:
         print(json.dumps(names()))
     else:
-        asyncio.run(_serve())
+        asyncio.run(_serve(signed_in=sys.argv[1:] == ["--signed-in"]))

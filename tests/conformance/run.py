@@ -1,4 +1,4 @@
-"""`make conformance`: both requirement sets of the MCP conformance suite, against both servers."""
+"""`make conformance`: both requirement sets of the MCP conformance suite, against all servers."""
 
 from __future__ import annotations
 

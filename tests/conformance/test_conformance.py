@@ -20,7 +20,7 @@ from conformance_suite import (
 
 pytestmark = pytest.mark.timeout(150)
 
-FIXTURES, PRODUCT = SERVERS
+FIXTURES, PRODUCT, SIGNED_IN = SERVERS
 
 
 @pytest.fixture(scope="module")
@@ -29,13 +29,14 @@ def found() -> Mapping[tuple[str, str], Verdict]:
     return verdicts()
 
 
+@pytest.mark.parametrize("server", [FIXTURES, SIGNED_IN])
 @pytest.mark.parametrize("revision", SETS)
 def test_the_edge_with_the_suites_fixtures_fails_nothing(
-    found: Mapping[tuple[str, str], Verdict], revision: str
+    found: Mapping[tuple[str, str], Verdict], revision: str, server: str
 ) -> None:
-    verdict = found[FIXTURES, revision]
+    verdict = found[server, revision]
 
-    assert verdict.good, "\n".join(lines_of(FIXTURES, revision, verdict))
+    assert verdict.good, "\n".join(lines_of(server, revision, verdict))
     assert (verdict.expected, [check.scenario for check in verdict.skipped]) == (
         (),
         # The suite itself cannot yet observe how these travel.

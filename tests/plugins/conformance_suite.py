@@ -21,7 +21,7 @@ from orders_service.process import running
 ROOT = Path(__file__).resolve().parents[2]
 SETS = ("2025-11-25", "2026-07-28")
 """Revisions whose requirements the suite has frozen."""
-SERVERS = ("fixture server", "served product")
+SERVERS = ("fixture server", "served product", "fixture server, signed in")
 
 _SUITE = ROOT / "tools" / "npm" / "node_modules" / "@modelcontextprotocol" / "conformance"
 _FOLDER = ROOT / "tests" / "conformance"
@@ -130,8 +130,8 @@ def _checks(folder: Path) -> Iterator[Check]:
 
 
 @contextlib.contextmanager
-def _fixture_server() -> Iterator[str]:
-    command = [sys.executable, str(_FOLDER / "fixture_server.py")]
+def _fixture_server(*arguments: str) -> Iterator[str]:
+    command = [sys.executable, str(_FOLDER / "fixture_server.py"), *arguments]
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -155,9 +155,10 @@ def _sandbridge_serve() -> Iterator[str]:
 
 
 def verdicts() -> dict[tuple[str, str], Verdict]:
-    """Run both sets against both servers at once: (server, revision) → what came of it."""
+    """Run both sets against all servers at once: (server, revision) → what came of it."""
     with contextlib.ExitStack() as stack:
-        urls = (stack.enter_context(_fixture_server()), stack.enter_context(_sandbridge_serve()))
+        servers = (_fixture_server(), _sandbridge_serve(), _fixture_server("--signed-in"))
+        urls = [stack.enter_context(server) for server in servers]
         pool = stack.enter_context(ThreadPoolExecutor())
         under_way = {
             (server, revision): pool.submit(suite_checks, url, revision)

@@ -105,10 +105,9 @@ async def serving(made: Endpoint, *, head_s: float = 10, **door: Any) -> AsyncIt
     app = protected_app(
         server,
         lambda: INTRODUCTION,
-        Door(resource, sign_in, frozenset({"docs:read"}), tools, **door),
+        Door(resource, sign_in, frozenset({"docs:read"}), tools, origins=("https://mcp.example.com", APP), **door),
         ready=lambda: True,
         hosts=[*own_addresses("127.0.0.1", made.port), "mcp.example.com"],
-        origins=["https://mcp.example.com", APP],
     )
     http = HttpServer(app, grace_s=1, head_s=head_s)
     task = asyncio.create_task(http.serve(sockets=[listener]))

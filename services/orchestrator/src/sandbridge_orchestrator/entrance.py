@@ -26,10 +26,9 @@ _DEFAULT_PORTS = {"https": 443, "http": 80}
 
 @dataclass(frozen=True, slots=True)
 class Entrance:
-    """`door` is None where nobody signs in; `origins` are those of web pages that are let in where somebody does."""
+    """`door` is None where nobody signs in."""
 
     door: Door | None = None
-    origins: tuple[str, ...] = ()
 
     def server(
         self, code_mode: CodeMode, introduction: Callable[[], Introduction], *, identity: Identity, transport: str
@@ -58,7 +57,7 @@ class Entrance:
         if self.door is None:
             return single_tenant_app(server, introduction, ready=ready, hosts=hosts)
         own = (*hosts, *_hosts_of(self.door.resource.url))
-        return protected_app(server, introduction, self.door, ready=ready, hosts=own, origins=self.origins)
+        return protected_app(server, introduction, self.door, ready=ready, hosts=own)
 
 
 def entrance_of(deployment: Deployment, access: Access, audit: Audit) -> Entrance:
@@ -77,17 +76,18 @@ def entrance_of(deployment: Deployment, access: Access, audit: Audit) -> Entranc
         tuple(issuer.issuer for issuer in auth.issuers),
         tuple(sorted(everything)),
     )
+    parts = urlsplit(auth.resource)
     door = Door(
         resource,
         access.sign_in,
         frozenset(auth.scopes),
         tools,
         tuple(ipaddress.ip_network(text) for text in auth.trusted_proxies),
+        origins=(f"{parts.scheme}://{parts.netloc}", *auth.allowed_origins),
         notes=tuple(_notes(deployment, auth)),
         audit=audit,
     )
-    parts = urlsplit(auth.resource)
-    return Entrance(door, (f"{parts.scheme}://{parts.netloc}", *auth.allowed_origins))
+    return Entrance(door)
 
 
 def _hosts_of(url: str) -> tuple[str, ...]:

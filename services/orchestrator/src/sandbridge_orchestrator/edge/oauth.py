@@ -18,6 +18,7 @@ import structlog
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from mcp.server.lowlevel import Server
+from mcp.server.streamable_http import EventStore
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -80,6 +81,8 @@ class Door:
     tool_scopes: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """What a tool needs beside that."""
     trusted_proxies: tuple[Network, ...] = ()
+    origins: tuple[str, ...] = ()
+    """Origins of web pages that are let in."""
     failures: FailureLimit = FailureLimit()
     audit: Audit | None = None
     """Records who was refused with which token, and for which tool."""
@@ -122,9 +125,9 @@ def protected_app(
     *,
     ready: Callable[[], bool],
     hosts: Iterable[str],
-    origins: Iterable[str],
+    events: EventStore | None = None,
 ) -> ASGIApp:
-    """Return the application. `hosts` are the `Host` headers, `origins` the web pages' origins that are let in."""
+    """Return the application. `hosts` are the `Host` headers that are let in; `events` as for `http.loopback_app`."""
 
     async def metadata(request: Request) -> Response:
         return JSONResponse(door.resource.metadata, headers={"cache-control": "public, max-age=3600"})
@@ -134,10 +137,10 @@ def protected_app(
         return page_response(Introduction((), introduction().limits), door.resource.url, door.notes)
 
     routes = [Route(path, metadata, methods=["GET"]) for path in door.resource.metadata_paths]
-    app = routed(server, home, ready=ready, routes=routes)
+    app = routed(server, home, ready=ready, routes=routes, events=events)
     read = Intake(_ToolScopes(app, door), paths=MCP_PATHS, max_bytes=MAX_REQUEST_BYTES)
-    allowed = frozenset(origins)
-    return Cors(Guard(_SignedIn(read, door), frozenset(hosts), allowed, resumable=False), allowed)
+    allowed = frozenset(door.origins)
+    return Cors(Guard(_SignedIn(read, door), frozenset(hosts), allowed, resumable=events is not None), allowed)
 
 
 class _SignedIn:
