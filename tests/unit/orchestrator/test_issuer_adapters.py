@@ -229,6 +229,17 @@ async def test_metadata_of_another_issuer_stops_the_start_and_is_named() -> None
         await found.check()
 
 
+async def test_a_host_that_answers_for_another_of_its_issuers_first_is_asked_further() -> None:
+    issuer = f"{ISSUER}/realms/one"
+    pages = {
+        f"{ISSUER}/.well-known/oauth-authorization-server/realms/one": page(METADATA),
+        f"{issuer}/.well-known/openid-configuration": page({**METADATA, "issuer": issuer}),
+    }
+    found = endpoints(lambda url: pages.get(url, page({}, 404)), issuer=issuer)
+
+    assert (await found.metadata()).issuer == issuer
+
+
 async def test_an_issuer_that_is_away_does_not_stop_the_start() -> None:
     def away(url: str) -> Received:
         raise Unreachable("no connection could be made", sent=False)

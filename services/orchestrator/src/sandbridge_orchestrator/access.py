@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
 from collections.abc import AsyncIterator
@@ -88,8 +89,7 @@ async def access_of(
         endpoints = {
             one.issuer: IssuerEndpoints(one, IssuerHttp(sender, frozenset(one.allow_private))) for one in auth.issuers
         }
-        for one in endpoints.values():
-            await one.check()
+        await asyncio.gather(*(one.check() for one in endpoints.values()))
         exchange = TokenExchange(
             {one.issuer: _exchange(one, endpoints[one.issuer], secrets) for one in auth.issuers if one.exchange},
             {api.name: target for api in deployment.apis if (target := _target(api)) is not None},

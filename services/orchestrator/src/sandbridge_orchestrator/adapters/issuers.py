@@ -153,6 +153,7 @@ class IssuerEndpoints:
     async def _discovered(self) -> ServerMetadata:
         issuer = self.settings.issuer
         reason = "it publishes no metadata"
+        mismatch: IssuerMismatch | None = None
         for url in discovery_urls(issuer):
             received = await self.http.get(url)
             if received.status != 200:
@@ -160,10 +161,13 @@ class IssuerEndpoints:
             try:
                 return read_metadata(received.body, issuer)
             except IssuerMismatch as error:
-                raise SettingsError(
-                    f"The issuer {self.settings.name!r}: {error}. Tokens carry the name that its metadata states; "
-                    "write it in the same way, final slash included."
-                ) from None
+                # A host with several issuers may answer for another one of them at the first place.
+                mismatch = mismatch or error
             except MetadataError as error:
                 reason = f"its metadata cannot be used: {error}"
+        if mismatch is not None:
+            raise SettingsError(
+                f"The issuer {self.settings.name!r}: {mismatch}. Tokens carry the name that its metadata states; "
+                "write it in the same way, final slash included."
+            )
         raise IssuerUnavailable(reason)
