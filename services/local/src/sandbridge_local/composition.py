@@ -69,7 +69,9 @@ async def composed(
             stack.callback(checker.close)
         edge = behind_the_edge(neighbours, apis=served, access=access, limits=limits, audit=audit)
         orchestrator = await stack.enter_async_context(edge)
-        yield Product(orchestrator, introduction_of(documents, limits, checks_types=checker is not None))
+        hidden = access.policy.hidden
+        told = introduction_of(documents, limits, checks_types=checker is not None, hidden=hidden)
+        yield Product(orchestrator, told)
 
 
 @contextlib.asynccontextmanager

@@ -92,7 +92,8 @@ class Replica:
         if not loaded:
             return
         self.orchestrator.serve_apis({api.name: served_api(api) for api in loaded})
-        self.introduction = introduction_of({api.name: api.document for api in loaded}, self.limits)
+        documents = {api.name: api.document for api in loaded}
+        self.introduction = introduction_of(documents, self.limits, hidden=self.orchestrator.policy.hidden)
         self.on_introduction(self.introduction)
         # Beside the call that brought the documents: it holds their text until it returns.
         asyncio.get_running_loop().call_soon(settle)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import mcp_types
 
 from sandbridge_kit.ports.runner import MIB
 from sandbridge_openapi.model import Document
+from sandbridge_orchestrator.core.globs import covers
 from sandbridge_orchestrator.core.limits import Limits
 
 SEARCH_DOCS = "search_docs"
@@ -75,13 +76,15 @@ class Introduction:
         return ", ".join(" ".join(api.title.split()) for api in self.apis)[:100]
 
 
-def introduction_of(documents: Mapping[str, Document], limits: Limits, *, checks_types: bool = False) -> Introduction:
-    """Return what clients are told: the APIs by name with their main groups, and the live limits."""
+def introduction_of(
+    documents: Mapping[str, Document], limits: Limits, *, checks_types: bool = False, hidden: Sequence[str] = ()
+) -> Introduction:
+    """Return what clients are told: the APIs by name with their main groups, and the live limits.
+
+    Operations that a glob in `hidden` covers are not there.
+    """
     return Introduction(
-        tuple(
-            ApiSummary(name, document.title, len(document.operations), groups(document))
-            for name, document in documents.items()
-        ),
+        tuple(_summary(name, document, hidden) for name, document in documents.items()),
         StatedLimits(
             limits.run.wall_clock_ms,
             limits.run.memory_bytes // MIB,
@@ -91,6 +94,11 @@ def introduction_of(documents: Mapping[str, Document], limits: Limits, *, checks
         ),
         checks_types,
     )
+
+
+def _summary(name: str, document: Document, hidden: Sequence[str]) -> ApiSummary:
+    shown = tuple(one for one in document.operations if not covers(hidden, f"{name}:{one.call}"))
+    return ApiSummary(name, document.title, len(shown), groups(replace(document, operations=shown)))
 
 
 def groups(document: Document) -> tuple[str, ...]:

@@ -139,7 +139,13 @@ def handle_of(uri: str) -> str | None:
 def held_failure(outcome: RunHeld) -> Failure:
     """Return what a held run is reported as: which calls wait for a person."""
     asked = "\n".join(f"{q.operation} ({q.method} {q.path}): {q.reason}" for q in outcome.questions)
-    return Failure(Code.APPROVAL_REQUIRED, f"Run {outcome.report.run_id} waits for a person.\n{asked}")
+    return Failure(
+        Code.APPROVAL_REQUIRED,
+        f"Run {outcome.report.run_id} was ended: a person has to approve what it was about to send, and nobody can be "
+        f"asked here yet. Not sent:\n{asked}",
+        hint="Do not try another way around it: tell the user which call needs approval, and what for. What the script "
+        "did before stands.",
+    )
 
 
 def _quoted(text: str, boundary: str) -> str:
