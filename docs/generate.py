@@ -28,7 +28,13 @@ from sandbridge_runner.settings import RunnerSettings
 Schema: TypeAlias = dict[str, Any]
 
 HERE = Path(__file__).resolve().parent
-KINDS = {"boolean": "true or false", "integer": "whole number", "number": "number", "array": "list of texts"}
+KINDS = {
+    "boolean": "true or false",
+    "integer": "whole number",
+    "number": "number",
+    "array": "list of texts",
+    "object": "mapping",
+}
 BLOCK = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 

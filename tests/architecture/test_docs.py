@@ -15,7 +15,7 @@ from sandbridge_local.arguments import parser
 PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "examples/orders/README.md")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```\w*\n(.*?)^```", re.DOTALL | re.MULTILINE)
-VERBS = "serve|search|run|check|init|doctor|egress-policy|client|switch"
+VERBS = "serve|search|run|check|init|doctor|egress-policy|client|switch|audit|policy"
 COMMAND = re.compile(rf"(?:^|[\s;|])(?:\S*/)?sandbridge ((?:{VERBS})\b[^|>\n]*)")
 HEADINGS = ["## Context", "## Decision", "## Consequences"]
 
