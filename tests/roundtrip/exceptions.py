@@ -1,4 +1,4 @@
-"""The committed table of what the round trip cannot carry, each with its reason."""
+"""The committed tables: what the round trip cannot carry, and where the mock server errs; each with its reason."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
-_ROWS = Path(__file__).with_name("exceptions.json")
+EXCEPTIONS = Path(__file__).with_name("exceptions.json")
+FAULTS_OF_PRISM = Path(__file__).with_name("prism-faults.json")
 MOST_OVERALL = 0.01
 MOST_IN_A_DOCUMENT = 0.05
 SMALLEST_DOCUMENT = 20
@@ -16,7 +17,10 @@ SMALLEST_DOCUMENT = 20
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One row: a document, a pattern of its operations, a part of what is reported, and the reason."""
+    """One row: a document, a pattern of its operations, a part of what is reported, and the reason.
+
+    `*` stands for anything in the second and third, and for every document in the first.
+    """
 
     document: str
     operations: str
@@ -26,8 +30,12 @@ class Entry:
     def covers(self, document: str, line: str) -> bool:
         """True where this row explains a reported line (`method path [case]: problem`)."""
         operation, _, problem = line.partition(" [")
-        pattern = self.operations.replace("[", "[[]")
-        return self.document == document and fnmatch.fnmatchcase(operation, pattern) and self.problem in problem
+        is_here = self.document in (document, "*")
+        return is_here and _fits(operation, self.operations) and _fits(problem, f"*{self.problem}*")
+
+
+def _fits(text: str, pattern: str) -> bool:
+    return fnmatch.fnmatchcase(text, pattern.replace("[", "[[]"))
 
 
 @dataclass(slots=True)
@@ -38,9 +46,9 @@ class Table:
     used: set[Entry] = field(default_factory=set)
 
     @classmethod
-    def read(cls) -> Table:
-        """Return the committed table."""
-        return cls(tuple(Entry(**row) for row in json.loads(_ROWS.read_text(encoding="utf-8"))))
+    def read(cls, file: Path) -> Table:
+        """Return a committed table."""
+        return cls(tuple(Entry(**row) for row in json.loads(file.read_text(encoding="utf-8"))))
 
     def explains(self, document: str, line: str) -> bool:
         """True where a row covers the line; the row then counts as needed."""
@@ -50,5 +58,5 @@ class Table:
         return found is not None
 
     def unused(self, documents: set[str]) -> list[Entry]:
-        """Return rows about these documents that explain nothing any more."""
+        """Return rows about one of these documents that explain nothing any more."""
         return [entry for entry in self.entries if entry.document in documents and entry not in self.used]

@@ -12,6 +12,7 @@ from cases import Case, RawOperation, Slot, arguments, generate
 from decoding import Decoder, OperationDecoder
 from equality import plain
 from judging import violations
+from prism import UNREADABLE, Sent, complaints
 
 from sandbridge_openapi import request
 from sandbridge_openapi.arguments import Request
@@ -36,6 +37,12 @@ class Report:
     exceptions: list[str] = field(default_factory=list)
     """Parameters that nobody could send, and what the table explains."""
     cases: Counter[str] = field(default_factory=Counter)
+    objections: list[str] = field(default_factory=list)
+    """What the mock server finds wrong with requests that arrived as intended."""
+    unjudged: int = 0
+    """Requests that the mock server cannot judge."""
+    excused: int = 0
+    """Objections that are the mock server's own faults."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +52,7 @@ class Trip:
     document: Document
     decoder: Decoder
     report: Report
+    sent: list[Sent] = field(default_factory=list)
 
 
 def travel(path: Path) -> Report:
@@ -63,6 +71,11 @@ def travel(path: Path) -> Report:
         decoder = trip.decoder.operation(raw.path, raw.method)
         for case in raw.cases:
             call(trip, operation, decoder, raw, case)
+    if path.name in UNREADABLE:
+        report.unjudged = len(trip.sent)
+        return report
+    for one, found in zip(trip.sent, complaints(path, trip.sent), strict=True):
+        report.objections += [f"{one.where}: {problem}" for problem in found]
     return report
 
 
@@ -80,7 +93,8 @@ def call(trip: Trip, operation: Operation, decoder: OperationDecoder, raw: RawOp
         chosen = {slot: slot.candidates[index] for slot, index in at.items()}
         sent = build(trip, operation, chosen)
         problems = judged(decoder, raw, chosen, sent)
-        if not problems:
+        if not problems and isinstance(sent, Request):
+            trip.sent.append(Sent(where, raw.path, sent))
             report.requests += 1
             report.cases[case.name.partition(" ")[0]] += 1
             return
