@@ -13,7 +13,7 @@ from sandbridge_orchestrator.adapters.credentials import StaticKeys
 from sandbridge_orchestrator.adapters.exchange import CredentialModes, ExchangeIssuer, TokenExchange
 from sandbridge_orchestrator.adapters.issuers import LIMITS, IssuerEndpoints, IssuerHttp
 from sandbridge_orchestrator.adapters.keys import IssuerKeys
-from sandbridge_orchestrator.adapters.policy import policy_of
+from sandbridge_orchestrator.adapters.policy import RuledPolicy, policy_of
 from sandbridge_orchestrator.adapters.sender import Sender
 from sandbridge_orchestrator.adapters.shared_keys import ReadOnlySharedKeys
 from sandbridge_orchestrator.adapters.signin import BearerSignIn, TrustedIssuer, trusted
@@ -29,6 +29,12 @@ class Access:
     policy: Policy
     credentials: Credentials
     sign_in: BearerSignIn | None = None
+
+    @property
+    def rules(self) -> RuledPolicy | None:
+        """The policy with rules that can be replaced, None where every call goes."""
+        policy = self.policy.otherwise if isinstance(self.policy, ReadOnlySharedKeys) else self.policy
+        return policy if isinstance(policy, RuledPolicy) else None
 
 
 def require_sound(deployment: Deployment, secrets: Secrets, *, signs_in: bool) -> None:

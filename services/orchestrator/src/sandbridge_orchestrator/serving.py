@@ -34,6 +34,7 @@ from sandbridge_orchestrator.edge.opening import Opening
 from sandbridge_orchestrator.edge.server import Identity
 from sandbridge_orchestrator.entrance import Entrance, entrance_of
 from sandbridge_orchestrator.gate import ControlledGate
+from sandbridge_orchestrator.policy_file import follow_policy_file, read_policy_file
 from sandbridge_orchestrator.rpc import control_server
 from sandbridge_orchestrator.runners import QueueSettings, Runners
 from sandbridge_orchestrator.service import Orchestrator
@@ -92,12 +93,16 @@ class Replica:
         if not loaded:
             return
         self.orchestrator.serve_apis({api.name: served_api(api) for api in loaded})
-        documents = {api.name: api.document for api in loaded}
-        self.introduction = introduction_of(documents, self.limits, hidden=self.orchestrator.policy.hidden)
-        self.on_introduction(self.introduction)
+        self.introduce()
         # Beside the call that brought the documents: it holds their text until it returns.
         asyncio.get_running_loop().call_soon(settle)
         log.info("catalogue_served", digests={api.name: api.document.digest for api in loaded})
+
+    def introduce(self) -> None:
+        """Tell clients at their next first contact what is served and not hidden now."""
+        documents = {name: api.document for name, api in self.orchestrator.apis.items()}
+        self.introduction = introduction_of(documents, self.limits, hidden=self.orchestrator.policy.hidden)
+        self.on_introduction(self.introduction)
 
     def _loaded(self, documents: Mapping[str, Document]) -> Iterator[LoadedApi]:
         for settings in self.deployment.apis:
@@ -120,6 +125,7 @@ async def serve(settings: OrchestratorSettings, deployment: Deployment, secrets:
     for banner in banners(settings, deployment, platform=sys.platform):
         log.warning("banner", text=banner)
     tls = TlsSource(settings.tls)
+    deployment = _with_policy(deployment, settings)
     listener = listen(settings.host, settings.port)
     async with AsyncExitStack() as stack:
         stack.callback(listener.close)
@@ -148,6 +154,14 @@ async def serve(settings: OrchestratorSettings, deployment: Deployment, secrets:
             http.should_exit = True
         await serving
     log.info("stopped")
+
+
+def _with_policy(deployment: Deployment, settings: OrchestratorSettings) -> Deployment:
+    if settings.policy_file is None:
+        return deployment
+    if deployment.policy is not None:
+        raise SettingsError("The policy stands in the config file and in the policy file; keep one of them.")
+    return deployment.model_copy(update={"policy": read_policy_file(settings.policy_file)})
 
 
 async def _started(
@@ -184,6 +198,12 @@ async def _started(
     await stack.enter_async_context(docs)
     if settings.when_switched_off == "cancel":
         gate.listen(lambda state: None if state.execute else _end_runs(orchestrator, _SWITCHED_OFF))
+    rules = served.access.rules
+    if settings.policy_file is not None and rules is not None:
+        watching = follow_policy_file(
+            settings.policy_file, rules, every_s=settings.policy_poll_s, on_change=replica.introduce
+        )
+        stack.push_async_callback(_ended, asyncio.create_task(watching))
     if settings.switch_file is not None:
         following = asyncio.create_task(follow_switch_file(settings.switch_file, gate, every_s=settings.switch_poll_s))
         stack.push_async_callback(_ended, following)

@@ -62,6 +62,10 @@ class OrchestratorSettings(ServiceSettings):
     """A mounted file with the state of the switches."""
     switch_poll_s: Annotated[float, Field(ge=0.05, le=3600)] = 2.0
     """How often, in seconds, that file is looked at."""
+    policy_file: Path | None = None
+    """A mounted file with the policy, instead of the config file's section; a new revision takes effect at once."""
+    policy_poll_s: Annotated[float, Field(ge=0.05, le=3600)] = 2.0
+    """How often, in seconds, that file is looked at."""
     when_switched_off: Literal["finish", "cancel"] = "finish"
     """What becomes of runs under way when execute is switched off."""
     audit_file: str | None = None
