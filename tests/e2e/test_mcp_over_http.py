@@ -472,6 +472,8 @@ def test_m16_what_a_client_sends_makes_one_record_and_no_line_of_the_log(peer: P
         ("search_docs", "hits"),
         ("search_docs", "hits"),
         ("execute", "returned"),
+        (FORGED[:64], "unknown_operation"),
+        ("execute", "invalid_arguments"),
     ]
     assert [one for one in ("\x1b", "\u202e") if one in raw + said] == []
     assert [line for line in said.splitlines() if line.startswith(('{"event":"tool_call"', "\x1b"))] == []

@@ -322,6 +322,30 @@ async def test_switching_off_ends_runs_under_way_where_that_is_set_and_a_file_sw
     assert ("execute was switched off" in answer, ignored) == (True, SwitchState(False, {}, 2))
 
 
+async def test_a_new_revision_of_the_policy_file_decides_the_next_call_of_a_run_under_way(
+    deployed: Deployed, runner: Process
+) -> None:
+    file = deployed.folder / "policy.yaml"
+    file.write_text("{revision: 1, defaults: {write: allow}}", encoding="utf-8")
+    orchestrator = deployed.orchestrator(runner, policy_file=str(file), policy_poll_s="0.1")
+    script = """
+    let calls = 0;
+    try { for (;;) { await apis.held.quick.act({}); calls += 1; await new Promise((go) => setTimeout(go, 50)) } }
+    catch (error) { return [error.code, calls > 0] }
+    """
+    async with connected(orchestrator) as execute:
+        run = asyncio.create_task(execute(script))
+        assert await asyncio.to_thread(until, lambda: len(deployed.audit(orchestrator)) > 0, within=10)
+        file.write_text("{revision: 2, readOnly: true, hidden: ['held.*']}", encoding="utf-8")
+        ended = await asyncio.wait_for(run, 10)
+        found = await search(execute.client, "held.look")
+    orchestrator.stop()
+    rules = [record["rule"] for record in deployed.audit(orchestrator) if record["event"] == "api_call"]
+
+    assert (ended, "held.look" in found) == (["denied_by_policy", True], False)
+    assert (rules[0], rules[-1]) == ("default-write", "read-only")
+
+
 async def test_a_probe_works_and_is_marked(deployed: Deployed, orchestrator: Process) -> None:
     async with ControlClient(address_of(orchestrator), deployed.tls()) as control:
         seen = await control.probe()
