@@ -121,7 +121,8 @@ def test_a_reference_out_of_the_folder_is_refused_before_anything_is_read(refere
     document = load(with_schema(f'{{$ref: "{reference}"}}'), origin="https://api.test/openapi.yaml", read=folder.read)
 
     assert (folder.asked, [m.schema for o in document.operations if o.body for m in o.body.media]) == ([], [True])
-    assert [w.pointer for w in document.warnings if "refused" in w.reason or "leads out" in w.reason] != []
+    told = [w for w in document.warnings if "refused" in w.reason or "leads out" in w.reason]
+    assert (told != [], [w for w in told if not w.pointer or "relative" not in w.reason]) == (True, [])
 
 
 def test_without_a_reader_relative_references_stay_unread() -> None:

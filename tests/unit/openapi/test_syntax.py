@@ -93,3 +93,24 @@ def test_json_is_read_as_it_was_written(value: Json) -> None:
 @pytest.mark.timeout(10)
 def test_quotes_inside_strings_do_not_make_the_search_for_keys_quadratic() -> None:
     assert parse(json.dumps({"a": '"' * 200_000}).encode(), Diagnostics()) == {"a": '"' * 200_000}
+
+
+@pytest.mark.parametrize(
+    ("data", "pointer"),
+    [
+        pytest.param(b'{"a": [1, {"b/c": %s}]}' % (b"[" * 300 + b"]" * 300), "/a/1/b~1c/0/0/0/0/0", id="JSON"),
+        pytest.param(b'{"a": {}, "%s": %s}' % (b"k" * 300, b"[" * 300 + b"]" * 300), "", id="a long name"),
+        pytest.param(b"a:\n- 1\n- b/c: %s" % (b"[" * 300 + b"]" * 300), "/a/1/b~1c/0/0/0/0/0", id="YAML"),
+        pytest.param(
+            b"a: &a [1,1,1,1,1,1,1,1,1,1]\n"
+            + b"".join(b"%c: &%c [%s]\n" % (n, n, b",".join([b"*%c" % (n - 1)] * 10)) for n in b"bcdefgh"),
+            "/g",
+            id="aliases that multiply",
+        ),
+    ],
+)
+def test_a_document_beyond_its_bounds_is_refused_with_the_pointer_of_where(data: bytes, pointer: str) -> None:
+    with pytest.raises(DocumentError) as caught:
+        parse(data, Diagnostics())
+
+    assert (caught.value.code in ("too_deep", "too_many_nodes"), caught.value.pointer) == (True, pointer)

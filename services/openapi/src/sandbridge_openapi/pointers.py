@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import islice
 from typing import TypeAlias
+
+_SHOWN_STEPS, _SHOWN_LENGTH = 8, 200
 
 Place: TypeAlias = "tuple[Place, str | int] | str"
 """A pointer in text form, or a parent place with the last step below it."""
@@ -25,6 +29,17 @@ def pointer_of(place: Place) -> str:
         place, step = place
         steps.append(escape(str(step)))
     return "/".join((place, *reversed(steps)))
+
+
+def outer(steps: Iterable[str | int]) -> str:
+    """Return the pointer of the first few of `steps`: enough to find the branch, however long its names are."""
+    pointer = ""
+    for step in islice(steps, _SHOWN_STEPS):
+        longer = f"{pointer}/{escape(str(step))}"
+        if len(longer) > _SHOWN_LENGTH:
+            break
+        pointer = longer
+    return pointer
 
 
 def tokens_of(pointer: str) -> list[str]:

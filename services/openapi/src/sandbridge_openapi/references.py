@@ -121,8 +121,14 @@ def foreign_reason(reference: str) -> str:
     """Say why `reference`, which does not point into the document, was not followed."""
     shown = reference[:200]
     if "://" in shown or shown.startswith(("//", "file:", "data:")):
-        return f"$ref to {shown} is refused: a document may not make this process fetch anything"
-    return f"$ref to {shown} leads out of the document, to a file that was not read"
+        return (
+            f"$ref to {shown} is refused: a document may not make this process fetch anything; put what it names "
+            "into the document, or into a file beside it that is named by a relative path"
+        )
+    return (
+        f"$ref to {shown} leads out of the document, to a file that was not read; relative files are "
+        "read for a document that is a file itself, from its own directory and below"
+    )
 
 
 def _anchors(root: Json) -> Iterator[tuple[str, Located]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import orjson
@@ -12,7 +13,7 @@ import orjson
 from sandbridge_openapi.diagnostics import Diagnostics
 from sandbridge_openapi.errors import DocumentError
 from sandbridge_openapi.model import Json
-from sandbridge_openapi.pointers import Place
+from sandbridge_openapi.pointers import Place, outer
 from sandbridge_openapi.yaml_text import Bounds, read_yaml
 
 SIZE_LIMIT = 64 * 1024 * 1024
@@ -132,7 +133,8 @@ def check_bounds(tree: Json, bounds: Bounds) -> int:
     while level:
         depth += 1
         if depth > bounds.depth:
-            raise DocumentError("too_deep", f"the document nests deeper than {bounds.depth} levels")
+            deep = outer(_steps_down(tree, bounds.depth))
+            raise DocumentError("too_deep", f"the document nests deeper than {bounds.depth} levels", deep)
         below: list[Json] = []
         for node in level:
             nodes += len(node)
@@ -145,3 +147,23 @@ def check_bounds(tree: Json, bounds: Bounds) -> int:
             raise DocumentError("too_many_nodes", f"the document holds more than {bounds.nodes:,} values")
         level = below
     return keys
+
+
+def _steps_down(tree: Json, depth: int) -> list[str | int]:
+    """Return the steps from the root to the first container that is `depth` levels below it."""
+    steps: list[str | int] = []
+    walks = [_containers(tree)]
+    while walks and len(walks) <= depth:
+        key, child = next(walks[-1], (None, None))
+        if key is None:
+            walks.pop()
+            del steps[-1:]
+        else:
+            steps.append(key)
+            walks.append(_containers(child))
+    return steps
+
+
+def _containers(node: Json) -> Iterator[tuple[str | int, Json]]:
+    children = node.items() if isinstance(node, dict) else enumerate(node)
+    return ((key, child) for key, child in children if isinstance(child, dict | list))

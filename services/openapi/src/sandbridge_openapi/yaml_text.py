@@ -18,7 +18,7 @@ import yaml
 from sandbridge_openapi.diagnostics import Diagnostics
 from sandbridge_openapi.errors import DocumentError
 from sandbridge_openapi.model import Json
-from sandbridge_openapi.pointers import Place
+from sandbridge_openapi.pointers import Place, outer
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -127,7 +127,7 @@ class _Builder:
     def begin(self, event: Any) -> None:
         self._count(1)
         if len(self._open) >= self._bounds.depth:
-            raise DocumentError("too_deep", f"the document nests deeper than {self._bounds.depth} levels")
+            raise DocumentError("too_deep", f"the document nests deeper than {self._bounds.depth} levels", self._here())
         value: Any = {} if isinstance(event, yaml.MappingStartEvent) else []
         place: Place = ""
         if self._open:
@@ -154,7 +154,14 @@ class _Builder:
             raise DocumentError(
                 "too_many_nodes",
                 f"the document holds more than {self._bounds.nodes:,} values once its aliases are expanded",
+                self._here(),
             )
+
+    def _here(self) -> str:
+        """Return the pointer of what is being read, or of what stands around it where that is far down."""
+        steps = [frame.place[1] for frame in self._open if isinstance(frame.place, tuple)]
+        last = self._open[-1].key if self._open else None
+        return outer(steps if last is None else [*steps, last])
 
     def _add(self, value: Json, written: Any) -> None:
         if not self._open:
