@@ -28,6 +28,8 @@ from sandbridge_orchestrator.edge.listener import HttpServer, listen, own_addres
 from sandbridge_orchestrator.edge.oauth import Door, FailureLimit, caller_of, protected_app
 from sandbridge_orchestrator.edge.server import Identity, build_server
 from sandbridge_orchestrator.edge.testing import INTRODUCTION, ScriptedCodeMode
+from sandbridge_orchestrator.ports import RefusalAudit
+from sandbridge_orchestrator.testing import MemoryAudit
 
 RESOURCE = "https://mcp.example.com/mcp"
 METADATA = "https://mcp.example.com/.well-known/oauth-protected-resource/mcp"
@@ -210,6 +212,22 @@ async def test_every_refusal_is_json_with_what_a_client_needs_and_reaches_nobody
     assert answer.headers["content-type"] == "application/json"
     assert code is None or answer.json()["error"]["code"] == code
     assert endpoint.code_mode.asked == []
+
+
+async def test_who_is_refused_with_a_token_is_recorded_without_it() -> None:
+    made, audit = Endpoint(), MemoryAudit()
+    async with serving(made, audit=audit):
+        for sent in ({}, FORGED, EXPIRED):
+            await made.ask(body=call(), **sent)
+        await made.ask(body=call("execute", code="return 1"), **READER)
+
+    records = [record for record in audit.records if isinstance(record, RefusalAudit)]
+    assert [(one.outcome, one.tool, one.reason, one.source, one.caller is None) for one in records] == [
+        ("reauthorise", None, "invalid_token", "127.0.0.1", True),
+        ("reauthorise", None, "invalid_token", "127.0.0.1", True),
+        ("denied_by_policy", "execute", "insufficient_scope", None, False),
+    ]
+    assert not any(sent["authorization"].partition(" ")[2] in repr(records) for sent in (FORGED, EXPIRED, READER))
 
 
 async def test_a_token_in_the_url_and_two_tokens_are_refused_before_they_are_looked_at(endpoint: Endpoint) -> None:

@@ -11,7 +11,7 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from sandbridge_kit.config import ApiSettings, DocumentSettings
+from sandbridge_kit.config import ApiSettings, AuditSettings, DocumentSettings
 from sandbridge_kit.destination import NOT_PUBLIC_NETWORKS, origin_of
 from sandbridge_kit.egress_policy import EgressPolicy, policy_of
 from sandbridge_local.formats import PolicyFormat
@@ -347,3 +347,18 @@ def test_what_the_command_needs_to_run_is_listed_once_and_outermost_first(tmp_pa
     assert wanted <= set(paths.read)
     assert str(tmp_path / "specs" / "keys") not in paths.read
     assert [one for one in paths.read if not Path(one).is_absolute()] == []
+
+
+def test_the_audit_trail_and_its_keys_can_be_written_behind_another_layer() -> None:
+    made = {"audit.jsonl", "audit.jsonl.key", "audit.jsonl.pub"}
+    cases = [(AuditSettings(), made), (AuditSettings(key_file="/k.pub", anchors_file="stderr"), {"audit.jsonl"})]
+    for audit, names in cases:
+        settings = Settings(
+            apis=(ApiSettings(openapi=DocumentSettings(path="api.yaml")),),
+            audit_file="/trail/audit.jsonl",
+            audit=audit,
+        )
+
+        written = run_time_paths(settings).write
+
+        assert {Path(one).name for one in written if one.startswith("/trail/")} == names

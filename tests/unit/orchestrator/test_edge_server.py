@@ -231,6 +231,21 @@ async def test_an_unknown_tool_is_a_protocol_error(client: Client) -> None:
     )
 
 
+async def test_calls_that_come_to_no_tool_are_told_to_whoever_records_them(
+    client: Client, code_mode: ScriptedCodeMode
+) -> None:
+    async with client:
+        with pytest.raises(MCPError):
+            await client.call_tool("nope", {})
+        await client.call_tool("execute", {"code": 1})
+        await client.call_tool("search_docs", {"query": "orders"})
+
+    assert code_mode.refusals == [
+        ("nope", Code.UNKNOWN_OPERATION, "stdio"),
+        ("execute", Code.INVALID_ARGUMENTS, "stdio"),
+    ]
+
+
 @pytest.mark.parametrize("client", ["legacy"], indirect=True)
 async def test_progress_reaches_a_client_that_asked_for_it(client: Client, code_mode: ScriptedCodeMode) -> None:
     # The modern era in one process has no wire, so no token either; real clients of both eras are tested end to end.

@@ -22,10 +22,19 @@ def run_time_paths(settings: Settings, *, others: Iterable[str | None] = ()) -> 
         *(Path(prefix) for prefix in (sys.prefix, sys.base_prefix)),
         *(Path(package).parents[1] for package in packages if package),
         *(Path(place.path).parent for place in _documents(settings) if place.path),
-        *(Path(one) for one in (settings.sandbox.runsc, *others) if one),
+        *(Path(one) for one in (settings.sandbox.runsc, settings.audit.key_file, *others) if one),
     )
-    write = (Path(tempfile.gettempdir()), *(Path(one) for one in (settings.audit_file,) if one))
+    write = (Path(tempfile.gettempdir()), *_of_the_audit_trail(settings))
     return RunTimePaths(_outermost(read), _outermost(write))
+
+
+def _of_the_audit_trail(settings: Settings) -> Iterable[Path]:
+    file, anchors, key = settings.audit_file, settings.audit.anchors_file, settings.audit.key_file
+    if file:
+        # Where no key is named the pair of keys is written beside it. To rotate, its whole directory must be writable.
+        yield from (Path(f"{file}{end}") for end in ("", *(() if key else (".key", ".pub"))))
+    if anchors and anchors not in ("stderr", "stdout"):
+        yield Path(anchors)
 
 
 def _documents(settings: Settings) -> Iterable[DocumentSettings]:
