@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from sandbridge_kit.config import SettingsError
@@ -15,6 +16,7 @@ from sandbridge_local.settings import Settings
 from sandbridge_openapi.model import Operation
 from sandbridge_openapi.names import nearest
 from sandbridge_orchestrator.adapters.policy import rules_in_force
+from sandbridge_orchestrator.adapters.shared_keys import RULE, only_reads, reason
 from sandbridge_orchestrator.core.policy import Decision, Rules, Subject, Trial, decide
 
 _GROUPS = frozenset({"path", "query", "headers", "cookies", "body"})
@@ -38,12 +40,21 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
         arguments={name: value for name, value in arguments.items() if name != "body"},
         body=lambda: arguments.get("body"),
     )
-    decision = decide(rules, subject)
+    decision = _with_shared_keys(settings, subject, decide(rules, subject))
     if options.json:
         print_json(structure(subject, rules, decision))
     else:
         print(as_text(subject, rules, decision))
     return 0
+
+
+def _with_shared_keys(settings: Settings, subject: Subject, decision: Decision) -> Decision:
+    name = subject.key.partition(":")[0]
+    credential = next(api.credential for api in settings.apis if api.name == name)
+    is_shared = settings.auth is not None and credential is not None and credential.mode == "static"
+    if is_shared and only_reads(decision.rule, subject.operation.method):
+        return replace(decision, effect="deny", rule=RULE, reason=reason(name))
+    return decision
 
 
 def structure(subject: Subject, rules: Rules, decision: Decision) -> dict[str, Any]:
