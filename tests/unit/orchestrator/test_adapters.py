@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from sandbridge_kit.audit.sink import TextSink
+from sandbridge_kit.audit.trail import Trail, TrailOptions
 from sandbridge_kit.errors import Code, SandbridgeError
 from sandbridge_kit.identity import LOCAL_CALLER, Caller
 from sandbridge_orchestrator.adapters.admission import Slots
@@ -166,6 +168,40 @@ class FullDisk(io.StringIO):
         if self.full:
             raise OSError(28, "No space left on device")
         return super().write(text)
+
+
+async def test_texts_are_kept_as_digests_only_where_that_is_set() -> None:
+    stream = io.StringIO()
+    audit = JsonAudit(Trail(TextSink(stream), options=TrailOptions(texts=False)))
+
+    await audit.write(tool_audit(code="return 'who'", code_sha256="5e"))
+    await audit.write(tool_audit(query="who"))
+
+    told = [(one.get("code"), one.get("code_sha256"), one.get("query")) for one in map(json.loads, lines(stream))]
+    assert (told[0], told[1][:2], len(told[1][2]), "who" in stream.getvalue()) == (
+        (None, "5e", None),
+        (None, None),
+        len("sha256:") + 64,
+        False,
+    )
+
+
+async def test_where_records_are_not_required_what_is_lost_is_counted_and_calls_go_on() -> None:
+    stream = FullDisk()
+    audit = JsonAudit(Trail(TextSink(stream), options=TrailOptions(required=False)))
+
+    for _ in range(3):
+        await audit.ready()
+        await audit.write(tool_audit())
+    stream.full = False
+    await audit.write(tool_audit())
+
+    told = [(one["event"], one["number"], one.get("records_lost")) for one in map(json.loads, lines(stream))]
+    assert (audit.lost, told) == (3, [("stream_resumed", 0, 3), ("tool_call", 1, None)])
+
+
+def lines(stream: io.StringIO) -> list[str]:
+    return stream.getvalue().splitlines()
 
 
 async def test_a_trail_that_cannot_be_written_is_unavailable_until_it_can() -> None:
