@@ -344,6 +344,37 @@ def test_files_rotate_by_size_and_a_removed_one_is_no_missing_stream(tmp_path: P
     assert [(note.partition(":")[0], "as retention says" in note) for note in report.notes] == [("stream aa01", True)]
 
 
+@pytest.mark.parametrize("away", [lambda path: path.unlink(), lambda path: path.rename(f"{path}.old")])
+def test_a_file_that_somebody_took_away_is_opened_anew_with_a_stream_of_its_own(
+    tmp_path: Path, away: Callable[[Path], object]
+) -> None:
+    path = tmp_path / "audit.jsonl"
+    at = trail(FileSink(path, Retention()))
+    at.append({"event": "api_call"})
+    away(path)
+    at.append({"event": "api_call"})
+    at.close()
+
+    report = verified(path.read_bytes().splitlines(keepends=True))
+
+    assert (report.faults, report.records) == ((), 3)
+
+
+def test_a_file_that_cannot_be_rotated_is_written_on(tmp_path: Path) -> None:
+    folder = tmp_path / "trail"
+    folder.mkdir()
+    at = trail(FileSink(folder / "audit.jsonl", Retention()))
+    at.append({"event": "api_call"})
+    folder.rename(tmp_path / "moved")
+    for _ in range(2):
+        at.append({"event": "api_call"})
+    at.close()
+
+    report = verified((tmp_path / "moved" / "audit.jsonl").read_bytes().splitlines(keepends=True))
+
+    assert (report.faults, report.streams, at.lost) == ((), 2, 0)
+
+
 def test_a_file_is_its_owners_alone_and_is_never_reached_through_a_link(tmp_path: Path) -> None:
     sink = FileSink(tmp_path / "audit.jsonl", Retention())
     (tmp_path / "link").symlink_to(tmp_path / "audit.jsonl")

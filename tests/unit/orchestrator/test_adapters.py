@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from sandbridge_kit.audit.sink import TextSink
 from sandbridge_kit.audit.trail import Trail, TrailOptions
@@ -198,6 +199,19 @@ async def test_where_records_are_not_required_what_is_lost_is_counted_and_calls_
 
     told = [(one["event"], one["number"], one.get("records_lost")) for one in map(json.loads, lines(stream))]
     assert (audit.lost, told) == (3, [("stream_resumed", 0, 3), ("tool_call", 1, None)])
+
+
+async def test_records_get_their_checkpoint_though_nothing_follows_them() -> None:
+    stream = io.StringIO()
+    key = X25519PrivateKey.generate().public_key()
+    audit = JsonAudit(Trail(TextSink(stream), key=key, options=TrailOptions(checkpoint_s=0.01)))
+
+    async with audit.checkpoints(), asyncio.timeout(5):
+        await audit.write(tool_audit())
+        while len(lines(stream)) < 3:
+            await asyncio.sleep(0.01)
+
+    assert [json.loads(one)["event"] for one in lines(stream)] == ["stream_start", "tool_call", "stream_checkpoint"]
 
 
 def lines(stream: io.StringIO) -> list[str]:

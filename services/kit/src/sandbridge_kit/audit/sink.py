@@ -17,6 +17,7 @@ RESERVE_BYTES = 256 * 1024
 """Least room on the trail's disk for a call to go out: its record comes after it, and those of calls under way too."""
 
 _DAY_S = 86_400
+_RETRY_BYTES = 64 * 1024
 _START = re.compile(rb'\{"stream":"([0-9a-f]{1,64})","number":0,[^\n]{0,200}?"event":"stream_start"')
 
 
@@ -112,7 +113,7 @@ class FileSink:
         """Raises OSError where it cannot be opened."""
         self._path = path
         self._retention = retention
-        self._due_at = retention.file_bytes
+        self._not_before = 0
         self._descriptor = self._opened()
         self.is_regular = stat.S_ISREG(os.fstat(self._descriptor).st_mode)
         self._size = os.fstat(self._descriptor).st_size
@@ -143,18 +144,21 @@ class FileSink:
         return disk.f_blocks == 0 or disk.f_bavail * disk.f_frsize >= RESERVE_BYTES
 
     def is_due(self) -> bool:
-        """Return True once the file has its full size."""
-        return self.is_regular and self._size >= self._due_at
+        """Return True once the file has its full size, or another process or a person has moved it away."""
+        if not self.is_regular or self._size < self._not_before:
+            return False
+        return self._size >= self._retention.file_bytes or not self._is_still_named()
 
     def rotate(self, stamp: str) -> tuple[RemovedFile, ...]:
         """Rename the file, unless another process has done so, and open a new one. Raises OSError."""
-        self._due_at = self._size + self._retention.file_bytes
+        # Where this fails it is not tried again with every record.
+        self._not_before = self._size + _RETRY_BYTES
         if self._is_still_named():
             self._path.rename(self._path.with_name(f"{self._path.stem}.{stamp}{self._path.suffix}"))
         opened = self._opened()
         os.close(self._descriptor)
         self._descriptor, self._size = opened, os.fstat(opened).st_size
-        self._due_at = self._retention.file_bytes
+        self._not_before = 0
         return tuple(self._removed())
 
     def for_sync(self) -> int | None:
