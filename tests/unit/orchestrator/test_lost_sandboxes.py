@@ -178,6 +178,25 @@ async def test_a_run_lost_during_a_call_fails_and_says_that_it_may_have_taken_ef
     )
 
 
+async def test_a_reading_call_under_way_when_a_run_is_lost_is_told_as_neither(bench: Make) -> None:
+    sent = asyncio.Event()
+
+    async def respond(outgoing: Outgoing) -> Received:
+        sent.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def script(guest: ScriptedGuest) -> None:
+        guest.begin("api", {"api": "api", "call": "orders.get", "path": {"id": "1"}})
+        await sent.wait()
+        raise LOST
+
+    at = bench(script, respond=respond)
+    outcome = await at.execute()
+
+    assert outcome.failure.message == LOST.failure.message
+
+
 async def test_a_call_that_reached_nobody_was_not_sent(bench: Make) -> None:
     async def script(guest: ScriptedGuest) -> None:
         await guest.begin("api", {"api": "api", "call": "orders.get", "path": {"id": "1"}})

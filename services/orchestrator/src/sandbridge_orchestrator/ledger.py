@@ -154,6 +154,10 @@ class Ledger:
         """Return the calls of which at least the first byte was sent, whatever became of them."""
         return tuple(entry for entry in self.entries if entry.was_sent)
 
+    def answered(self) -> tuple[CallEntry, ...]:
+        """Return the calls that were sent and of which the whole answer came."""
+        return tuple(entry for entry in self.sent() if entry.outcome == ANSWERED)
+
     def unknown(self) -> tuple[CallEntry, ...]:
         """Return the calls that may have taken effect though no answer came."""
         return tuple(entry for entry in self.entries if entry.outcome == Code.OUTCOME_UNKNOWN.value)

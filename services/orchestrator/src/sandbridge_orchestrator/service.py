@@ -369,7 +369,7 @@ class Orchestrator:
         message = self._redactor().text(failure.message)[:_MESSAGE_CHARS]
         hint = self._redactor().text(failure.hint)[:_MESSAGE_CHARS]
         unknown = ledger.unknown()
-        answered = [entry for entry in ledger.sent() if entry not in unknown] if _is_lost(failure) else []
+        answered = ledger.answered() if _is_lost(failure) else ()
         if (unknown or answered) and not message.endswith("."):
             message += "."
         if unknown:
