@@ -8,7 +8,7 @@ import os
 import platform
 import sys
 
-BENCHES = ("execute", "bridge", "search", "memory", "load")
+BENCHES = ("execute", "bridge", "search", "check", "memory", "load")
 
 
 def main(names: list[str]) -> int:
