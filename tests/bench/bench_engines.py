@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 from bench_execute import cold_deno
 from guests import a_start, run_on
-from serving import connected, execute
+from serving import connected, connected_over_grpc, execute
 from subjects import Subject
 from timing import Spread, percentile, row, spread
 from usable import chosen, flags
@@ -34,6 +34,7 @@ SUSTAINED_S = 5.0
 MIB = 1024 * 1024
 TARGETS = {"deno": 0.25, "node": 0.25, "gvisor": 0.4, "microsandbox": None}
 COLD_TARGET = 10.0
+GRPC_TARGET = 0.3
 
 
 async def timed(action: Callable[[], Awaitable[Any]]) -> float:
@@ -96,6 +97,19 @@ async def warm_and_cold(subject: Subject) -> None:
     row(label(subject, "cold deno eval at the same pacing: p50 ms"), f"{peer:.2f}", "", met=None)
     is_met = ratio.median <= limit if limit else None
     row(label(subject, "execute ÷ cold deno eval"), f"{ratio:.3f}", f"≤ {limit}" if limit else "", met=is_met)
+
+
+async def over_grpc(subject: Subject) -> None:
+    """Print the time of a warm execute whose sandbox is behind gRPC with mutual TLS; for the default engine."""
+    if subject.engine != "deno":
+        return
+    number = iter(range(1, 1_000_000))
+    async with connected_over_grpc() as client:
+        await execute(client, "return 0")
+        p50, _, _, ratio = await paired(lambda: execute(client, f"return {next(number)}"))
+    row(label(subject, "warm execute over stdio, then gRPC: p50 ms"), f"{p50:.2f}", "", met=None)
+    met = ratio.median <= GRPC_TARGET
+    row(label(subject, "the same ÷ cold deno eval"), f"{ratio:.3f}", f"≤ {GRPC_TARGET}", met=met)
 
 
 async def misses(subject: Subject) -> None:
@@ -203,7 +217,7 @@ def main(arguments: Sequence[str]) -> int:
     cold_deno()
     for subject in subjects:
         print(f"{subject.name}: load before {os.getloadavg()[0]:.1f}")
-        for bench in (warm_and_cold, misses, memory, sustained):
+        for bench in (warm_and_cold, over_grpc, misses, memory, sustained):
             asyncio.run(bench(subject))
         print()
     for name, reason in troubles.items():
