@@ -24,6 +24,8 @@ from sandbridge_runner.engines.installed_runsc import find_runsc
 PROJECT = Path(__file__).parents[2]
 SECCOMP = PROJECT / "tools" / "pod" / "seccomp.json"
 FIRST_HOST_ID = 200_000
+SCRATCH = "/scratch"
+"""The pod's only writable folder. Not /tmp, where the project itself may lie."""
 MEMORY_BYTES = 1536 * 1024 * 1024
 SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/sbin", "/etc")
 MASKED = (
@@ -80,9 +82,9 @@ def run(folder: Path, command: tuple[str, ...], context: Context | None = None, 
     context = context or Context()
     sources = _sources()
     root = folder / "root"
-    for path in (*sources, "/proc", "/dev", "/sys", "/tmp"):
+    for path in (*sources, "/proc", "/dev", "/sys", SCRATCH):
         (root / path.lstrip("/")).mkdir(parents=True, exist_ok=True)
-    (root / "tmp").chmod(0o1777)
+    (root / SCRATCH.lstrip("/")).chmod(0o1777)  # runc gives a mounted folder the rights of the one that it covers
     (folder / "config.json").write_text(json.dumps(_specification(command, context)), encoding="utf-8")
     name = f"sandbridge-pod-{secrets.token_hex(6)}"
     # runc mounts as a user that may not look into every folder of this machine, so the files are mounted before.
@@ -158,7 +160,8 @@ def _specification(command: tuple[str, ...], context: Context) -> dict[str, Any]
 
 _ENVIRONMENT: dict[str, str] = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
-    "HOME": "/tmp",
+    "HOME": SCRATCH,
+    "TMPDIR": SCRATCH,
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONPATH": f"{PROJECT}/tests/plugins",
 }
@@ -169,5 +172,5 @@ _MOUNTS = (
     {"destination": "/dev/shm", "type": "tmpfs", "source": "shm", "options": [*_CLOSED, "mode=1777", "size=65536k"]},
     {"destination": "/sys", "type": "sysfs", "source": "sysfs", "options": [*_CLOSED, "ro"]},
     {"destination": "/sys/fs/cgroup", "type": "cgroup", "source": "cgroup", "options": [*_CLOSED, "ro"]},
-    {"destination": "/tmp", "type": "tmpfs", "source": "tmp", "options": ["nosuid", "nodev", "mode=1777", "size=1g"]},
+    {"destination": SCRATCH, "type": "tmpfs", "source": "tmp", "options": ["nosuid", "nodev", "mode=1777", "size=1g"]},
 )

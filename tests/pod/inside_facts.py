@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import sys
+import tempfile
 from pathlib import Path
 
 from guests import a_start, run_on
@@ -24,7 +25,7 @@ async def main() -> None:
         ran = await run_on(runner, a_start("return 6 * 7"))
         endless = await run_on(runner, a_start("for (;;);", wall_clock_ms=300))
         balloon = await run_on(runner, a_start("const a = []; for (;;) a.push(new Uint8Array(1 << 20).fill(1))"))
-    left = [path.name for path in Path("/tmp").glob("sandbridge-*")]
+    left = [path.name for path in Path(tempfile.gettempdir()).glob("sandbridge-*")]
     print(
         json.dumps(
             {

@@ -77,10 +77,11 @@ def _remove(home: Path) -> None:
 
 def _kill_orphans(home: str) -> None:
     needle = f"{home}/".encode()
-    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+    # A listing, not a walk: a process that ends meanwhile would end the walk.
+    for name in os.listdir("/proc") if Path("/proc").is_dir() else ():
         with contextlib.suppress(OSError):
-            if int(entry.parent.name) != os.getpid() and needle in entry.read_bytes():
-                os.kill(int(entry.parent.name), signal.SIGKILL)
+            if name.isdigit() and int(name) != os.getpid() and needle in Path("/proc", name, "cmdline").read_bytes():
+                os.kill(int(name), signal.SIGKILL)
 
 
 def _locked(home: Path) -> int:
