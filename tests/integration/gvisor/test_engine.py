@@ -139,7 +139,10 @@ def test_the_folder_of_a_server_that_was_killed_is_swept_with_what_still_runs_fo
     (left / "run").mkdir(parents=True)
     kept = tmp_path / f"{HOME_PREFIX}young"
     kept.mkdir()
-    orphan = subprocess.Popen(["/bin/sh", "-c", "read line", f"--root={left}/run/1"], stdin=subprocess.PIPE)
+    command = ["/bin/sh", "-c", "echo up; read line", f"--root={left}/run/1"]
+    orphan = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert orphan.stdout is not None
+    orphan.stdout.readline()  # from then on its arguments stand in /proc
     long_ago = time.time() - 3600
     os.utime(left, (long_ago, long_ago))
 

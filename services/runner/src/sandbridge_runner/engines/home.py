@@ -78,10 +78,10 @@ def _remove(home: Path) -> None:
 def _kill_orphans(home: str) -> None:
     needle = f"{home}/".encode()
     # A listing, not a walk: a process that ends meanwhile would end the walk.
-    for name in os.listdir("/proc") if Path("/proc").is_dir() else ():
+    for entry in Path("/proc").iterdir() if Path("/proc").is_dir() else ():
         with contextlib.suppress(OSError):
-            if name.isdigit() and int(name) != os.getpid() and needle in Path("/proc", name, "cmdline").read_bytes():
-                os.kill(int(name), signal.SIGKILL)
+            if entry.name.isdigit() and int(entry.name) != os.getpid() and needle in (entry / "cmdline").read_bytes():
+                os.kill(int(entry.name), signal.SIGKILL)
 
 
 def _locked(home: Path) -> int:
