@@ -23,8 +23,6 @@ from usable import flags, subjects_of_the_command, trouble
 from orders_service.process import OrdersApi
 
 SUBJECTS = subjects_of_the_command()
-WHOLE = "deno"
-"""The engine that gets every script. The others get a few, and all with `--engine NAME`."""
 LIMIT_MS = 600
 GROUPS = (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/memory"))
 PR_SET_CHILD_SUBREAPER = 36
@@ -50,7 +48,6 @@ ATTACKS: dict[str, tuple[str, set[str]]] = {
     "a flood of output": (FLOODS["console"].code, {"timed_out", "output_exceeded"}),
     "a flood as result": (FLOODS["result"].code, {"output_exceeded"}),
 }
-BRIEF = ("a loop", "a balloon of typed arrays")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -58,7 +55,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     asked = ",".join(metafunc.config.getoption("--engine", None) or ())
     subjects = [subject for subject in SUBJECTS if not asked or subject.engine in asked]
     if "attack" in metafunc.fixturenames:
-        cases = [(s, attack) for s in subjects for attack in (ATTACKS if asked or s.name == WHOLE else BRIEF)]
+        cases = [(s, attack) for s in subjects for attack in ATTACKS]
         metafunc.parametrize(("subject", "attack"), cases, ids=[f"{s.name}-{attack}" for s, attack in cases])
     elif "subject" in metafunc.fixturenames:
         metafunc.parametrize("subject", subjects, ids=[subject.name for subject in subjects])
