@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -155,13 +155,20 @@ async def test_a_run_lost_after_an_answer_fails_and_says_what_was_done(bench: Ma
     assert trail(at.audit.calls) == [("api:orders.create", "allowed", "answered", None)]
 
 
-async def test_a_run_lost_during_a_call_fails_and_says_that_it_may_have_taken_effect(bench: Make) -> None:
+def never_answering() -> tuple[asyncio.Event, Callable[[Outgoing], Awaitable[Received]]]:
+    """Return an API that never answers, and what tells that a request has reached it."""
     sent = asyncio.Event()
 
     async def respond(outgoing: Outgoing) -> Received:
         sent.set()
         await asyncio.Event().wait()
         raise AssertionError
+
+    return sent, respond
+
+
+async def test_a_run_lost_during_a_call_fails_and_says_that_it_may_have_taken_effect(bench: Make) -> None:
+    sent, respond = never_answering()
 
     async def script(guest: ScriptedGuest) -> None:
         guest.begin("api", {"api": "api", "call": "orders.delete", "path": {"id": "1"}})
@@ -179,12 +186,7 @@ async def test_a_run_lost_during_a_call_fails_and_says_that_it_may_have_taken_ef
 
 
 async def test_a_reading_call_under_way_when_a_run_is_lost_is_told_as_neither(bench: Make) -> None:
-    sent = asyncio.Event()
-
-    async def respond(outgoing: Outgoing) -> Received:
-        sent.set()
-        await asyncio.Event().wait()
-        raise AssertionError
+    sent, respond = never_answering()
 
     async def script(guest: ScriptedGuest) -> None:
         guest.begin("api", {"api": "api", "call": "orders.get", "path": {"id": "1"}})

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from sandbridge_runner.engines import procfs
 from sandbridge_runner.engines.base import Ending
 from sandbridge_runner.engines.cgroup import Group
 from sandbridge_runner.engines.watchdog import Watchdog
@@ -182,7 +183,7 @@ class ProcessGuest:
 
     def resident_bytes(self) -> int | None:
         """From /proc/PID/statm."""
-        fields = _read(f"/proc/{self._engine_pid}/statm").split()
+        fields = procfs.read(f"/proc/{self._engine_pid}/statm", _PROC_BYTES).split()
         return int(fields[1]) * PAGE_BYTES if len(fields) > 1 else None
 
     def peak_bytes(self) -> int | None:
@@ -210,28 +211,14 @@ class ProcessGuest:
         self._process.close()
 
 
-def _read(path: str) -> str:
-    # A run waits for some of these, and Path.read_text takes three times as long.
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return ""
-    try:
-        return os.read(descriptor, _PROC_BYTES).decode("ascii", "replace")
-    except OSError:
-        return ""
-    finally:
-        os.close(descriptor)
-
-
 def _child(pid: int) -> int | None:
     """The first child of a process, where it has one."""
-    listed = _read(f"/proc/{pid}/task/{pid}/children").split()
+    listed = procfs.read(f"/proc/{pid}/task/{pid}/children", _PROC_BYTES).split()
     if listed:
         return int(listed[0])
     # Kernels without the list: every process names its parent after its own name, which may hold anything.
     for stat in Path("/proc").glob("[0-9]*/stat"):
-        fields = _read(str(stat)).rpartition(")")[2].split()
+        fields = procfs.read(str(stat), _PROC_BYTES).rpartition(")")[2].split()
         if len(fields) > 1 and fields[1] == str(pid):
             return int(stat.parent.name)
     return None
@@ -239,4 +226,4 @@ def _child(pid: int) -> int | None:
 
 def _status(pid: int) -> Mapping[str, int]:
     """The sizes in /proc/PID/status, in bytes."""
-    return {name: int(size) * 1024 for name, size in _SIZE.findall(_read(f"/proc/{pid}/status"))}
+    return {name: int(size) * 1024 for name, size in _SIZE.findall(procfs.read(f"/proc/{pid}/status", _PROC_BYTES))}

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from sandbridge_runner.engines import procfs
 from sandbridge_runner.engines.acting_as import acting_as
 from sandbridge_runner.engines.base import Ending
 from sandbridge_runner.engines.cgroup import Group
@@ -117,7 +118,9 @@ class SentryGuest:
 
     def resident_bytes(self) -> int | None:
         """The memory file's allocated blocks, and the kernel's own pages."""
-        found = _ANON.search(_read(f"/proc/{self._sentry}/status")) if self._sentry is not None else None
+        found = (
+            _ANON.search(procfs.read(f"/proc/{self._sentry}/status", _PROC_BYTES)) if self._sentry is not None else None
+        )
         if found is None or self._memory < 0:
             return None
         try:
@@ -185,7 +188,7 @@ class SentryGuest:
 def children(pid: int) -> Iterator[int]:
     """Yield the children of a process, whichever of its threads forked them."""
     for task in _listed(f"/proc/{pid}/task"):
-        for child in _read(f"/proc/{pid}/task/{task}/children").split():
+        for child in procfs.read(f"/proc/{pid}/task/{task}/children", _PROC_BYTES).split():
             yield int(child)
 
 
@@ -209,7 +212,7 @@ def _find_memory(sentry: int) -> int:
 
 
 def _lives(pid: int) -> bool:
-    state = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    state = procfs.read(f"/proc/{pid}/stat", _PROC_BYTES).rpartition(")")[2].split()
     return bool(state) and state[0] not in ("Z", "X")
 
 
@@ -218,17 +221,3 @@ def _listed(path: str) -> list[str]:
         return [entry.name for entry in os.scandir(path)]
     except OSError:
         return []
-
-
-def _read(path: str) -> str:
-    # A run waits for some of these, and Path.read_text takes three times as long.
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return ""
-    try:
-        return os.read(descriptor, _PROC_BYTES).decode("ascii", "replace")
-    except OSError:
-        return ""
-    finally:
-        os.close(descriptor)
