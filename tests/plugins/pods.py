@@ -25,7 +25,7 @@ PROJECT = Path(__file__).parents[2]
 SECCOMP = PROJECT / "tools" / "pod" / "seccomp.json"
 FIRST_HOST_ID = 200_000
 SCRATCH = "/scratch"
-"""The pod's only writable folder. Not /tmp, where the project itself may lie."""
+"""The pod's only writable folder. Not /tmp, where the project itself may lie; gVisor only needs that to be there."""
 MEMORY_BYTES = 1536 * 1024 * 1024
 SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/sbin", "/etc")
 MASKED = (
@@ -82,7 +82,7 @@ def run(folder: Path, command: tuple[str, ...], context: Context | None = None, 
     context = context or Context()
     sources = _sources()
     root = folder / "root"
-    for path in (*sources, "/proc", "/dev", "/sys", SCRATCH):
+    for path in (*sources, "/proc", "/dev", "/sys", "/tmp", SCRATCH):
         (root / path.lstrip("/")).mkdir(parents=True, exist_ok=True)
     (root / SCRATCH.lstrip("/")).chmod(0o1777)  # runc gives a mounted folder the rights of the one that it covers
     (folder / "config.json").write_text(json.dumps(_specification(command, context)), encoding="utf-8")

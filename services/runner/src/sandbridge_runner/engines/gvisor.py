@@ -299,13 +299,15 @@ def wrapper(uid: int | None, group: cgroup.Group | None) -> tuple[str, ...]:
     )
 
 
-def require_tools() -> None:
-    """Raise OSError where this system cannot start sandboxes at all."""
+def require_tools(root: Path = Path("/")) -> None:
+    """Raise OSError where the system whose files lie in `root` cannot start sandboxes at all."""
     if sys.platform != "linux":
         raise OSError("gVisor runs on Linux only; use the engine deno here")
     missing = [name for name in TOOLS if shutil.which(name) is None]
     if missing:
         raise FileNotFoundError(f"{' and '.join(missing)} not found: install util-linux")
+    if not (root / "tmp").is_dir():
+        raise FileNotFoundError("gVisor builds each sandbox's own root over /tmp, and there is none: make that folder")
 
 
 def _first_word(guest: SentryGuest) -> str | None:
