@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import fields
+from typing import TypeAlias
 
 import structlog
 
@@ -42,8 +43,8 @@ log = structlog.get_logger(__name__)
 
 SERVICE = "sandbridge.runner.v1.Runner"
 SEED_BYTES = 32
-START_WAIT_S = 10.0
-"""Longest wait for the first message of a run."""
+START_WAIT_S = 300.0
+"""Longest wait for the first message of a run: orchestrators open a stream before there is a run for it."""
 STATUS_DELAY_S = 0.02
 """A change is told this long after it: a short run is over by then, and there is nothing to tell."""
 STATUS_POLL_S = 0.25
@@ -67,19 +68,29 @@ def runner_server(
     `body_bytes` is the most that one answer's body may have here, whatever a run's own limits say.
     """
     server = RpcServer(tls, {SERVICE: {Service.ORCHESTRATOR}}, watches={f"/{SERVICE}/Status"})
-    servicer = RunnerServicer(runner, body_bytes)
+    servicer = RunnerServicer(runner, body_bytes, server.until_drained)
     runner_pb2_grpc.add_RunnerServicer_to_server(servicer, server.grpc)
     return server, servicer
+
+
+_UntilDrained: TypeAlias = Callable[[Awaitable[pb.RunRequest]], Awaitable[pb.RunRequest]]
+"""Waits for something unless the server drains; then it raises `at_capacity`."""
 
 
 class RunnerServicer(runner_pb2_grpc.RunnerServicer):
     """Translates between streams and the port."""
 
-    def __init__(self, runner: Runner, body_bytes: int) -> None:
+    def __init__(self, runner: Runner, body_bytes: int, until_drained: _UntilDrained) -> None:
         self._runner = runner
         self._body_bytes = body_bytes
+        self._until_drained = until_drained
         self._runs: set[Run] = set()
         self._changed = asyncio.Event()
+
+    @property
+    def runs(self) -> int:
+        """How many runs are open."""
+        return len(self._runs)
 
     async def end_runs(self, failure: Failure) -> None:
         """End every open run with this failure; their callers are still told."""
@@ -88,7 +99,7 @@ class RunnerServicer(runner_pb2_grpc.RunnerServicer):
 
     async def Run(self, request_iterator: object, context: Context) -> None:  # type: ignore[override]
         """Serve one run. The sandbox is gone, and its slot free, before the end is told."""
-        start = read_start(await _first(context))
+        start = read_start(await self._until_drained(_first(context)))
         most = min(start.limits.body_bytes, self._body_bytes)
         async with self._runner.open(start) as run:
             self._runs.add(run)

@@ -55,9 +55,9 @@ async def serve(settings: RunnerSettings) -> None:
 
 
 async def _finish(server: RpcServer, servicer: RunnerServicer, lifetime: Lifetime, grace_s: float) -> None:
-    log.info("stopping", runs=server.calls, grace_s=grace_s)
+    log.info("stopping", runs=servicer.runs, grace_s=grace_s)
     if await lifetime.while_patient(server.drain(grace_s)):
         return
-    log.warning("runs_ended", runs=server.calls)
+    log.warning("runs_ended", runs=servicer.runs)
     await servicer.end_runs(_STOPPED)
     await server.drain(_TELL_S)

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import grpc
 import structlog
@@ -22,6 +22,7 @@ from sandbridge_kit.rpc.tls import TlsSource
 log = structlog.get_logger(__name__)
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+T = TypeVar("T")
 Callers: TypeAlias = Mapping[str, Collection[Service]]
 """Who may call what: by the full name of a service (`sandbridge.docs.v1.DocsSearch`) or of one method
 (`/sandbridge.docs.v1.DocsSearch/Search`, which then has precedence). What is not named nobody may call."""
@@ -61,6 +62,10 @@ class RpcServer:
     def calls(self) -> int:
         """How many calls are being answered, watches aside."""
         return self._gate.calls
+
+    async def until_drained(self, working: Awaitable[T]) -> T:
+        """Return what `working` comes to; raises `at_capacity` instead as soon as the server drains."""
+        return await self._gate.until_drained(working)
 
     async def start(self, address: str) -> int:
         """Listen on `host:port` and return the port; not serving yet. Raises OSError where that cannot be had."""
@@ -183,19 +188,19 @@ class _Gate(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # not generi
         async def stream(request: Any, context: Context) -> None:
             async with self._admitted(method, allowed, context):
                 if method in self._watches:
-                    await self._until_drained(_drive(behaviour, request, context))
+                    await self.until_drained(_drive(behaviour, request, context))
                 else:
                     await _drive(behaviour, request, context)
 
         return stream
 
-    async def _until_drained(self, driving: Awaitable[None]) -> None:
-        work, end = asyncio.ensure_future(driving), asyncio.ensure_future(self.draining.wait())
+    async def until_drained(self, working: Awaitable[T]) -> T:
+        work, end = asyncio.ensure_future(working), asyncio.ensure_future(self.draining.wait())
         try:
             await asyncio.wait({work, end}, return_when=asyncio.FIRST_COMPLETED)
             if not work.done():
                 raise SandbridgeError(_STOPPING)
-            work.result()
+            return work.result()
         finally:
             for task in (work, end):
                 task.cancel()

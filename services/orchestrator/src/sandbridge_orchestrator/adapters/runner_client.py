@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from types import TracebackType
-from typing import Any, Self, TypeAlias, cast
+from typing import Any, Self, cast
 
 import grpc
 
@@ -26,10 +26,8 @@ from sandbridge_kit.rpc import (
     pieces,
     translated,
 )
+from sandbridge_orchestrator.adapters.run_streams import RunCall, RunStreams, Stub
 from sandbridge_orchestrator.adapters.runner_messages import EventReader, cancel_message, start_message
-
-_Call: TypeAlias = "grpc.aio.StreamStreamCall[pb.RunRequest, pb.RunResponse]"
-_Stub: TypeAlias = "runner_pb2_grpc.RunnerAsyncStub"
 
 OPEN_S = 15.0
 """Longest wait until a runner has said that it has taken a script; a cold start of a sandbox is part of it."""
@@ -54,12 +52,13 @@ class RunnerClient:
         tls: TlsSource,
         *,
         on_status: Callable[[], None] = lambda: None,
-        link: Link[_Stub] | None = None,
+        link: Link[Stub] | None = None,
     ) -> None:
         """`on_status` is called in the event loop after every change of `status()`."""
         self.address = address
-        make_stub = cast(Callable[[grpc.aio.Channel], _Stub], runner_pb2_grpc.RunnerStub)
+        make_stub = cast(Callable[[grpc.aio.Channel], Stub], runner_pb2_grpc.RunnerStub)
         self._link = link or Link(address, Service.RUNNER, tls, make_stub)
+        self._streams = RunStreams(self._link)
         self._status = _NO_STATUS
         self._on_status = on_status
         self._watching: asyncio.Task[None] | None = None
@@ -77,6 +76,7 @@ class RunnerClient:
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.wait([self._watching])
+        self._streams.close()
         await self._link.__aexit__(kind, error, trace)
 
     def status(self) -> RunnerStatus:
@@ -89,8 +89,11 @@ class RunnerClient:
         request = start_message(start, MAX_CODE_BYTES)
         async with contextlib.AsyncExitStack() as stack:
             with translated(_LOST):
-                line = stack.enter_context(self._link.use())
-            call: _Call = line.stub.Run(None, timeout=OPEN_S + GRACE_S + start.limits.wall_clock_ms / 1000)
+                call = self._streams.take(stack)
+            if self.is_connected:
+                self._streams.open_ahead()
+            most_s = OPEN_S + GRACE_S + start.limits.wall_clock_ms / 1000
+            deadline = asyncio.get_running_loop().call_later(most_s, call.cancel)
             try:
                 run = RemoteRun(call, start, await self._opened(call, request))
                 try:
@@ -98,9 +101,10 @@ class RunnerClient:
                 finally:
                     run.close()
             finally:
+                deadline.cancel()
                 call.cancel()
 
-    async def _opened(self, call: _Call, request: pb.RunRequest) -> Started:
+    async def _opened(self, call: RunCall, request: pb.RunRequest) -> Started:
         try:
             with translated(_LOST):
                 async with asyncio.timeout(OPEN_S):
@@ -116,6 +120,7 @@ class RunnerClient:
         while True:
             if await self._watch_once():
                 backoff = _FIRST_BACKOFF_S
+            self._streams.close()
             self._note(_NO_STATUS, is_connected=False)
             await asyncio.sleep(backoff)
             backoff = min(2 * backoff, _LAST_BACKOFF_S)
@@ -124,6 +129,7 @@ class RunnerClient:
         """Follow the runner's status until the stream ends; True where it said anything."""
         has_spoken = False
         while True:
+            is_told = False
             with self._link.use() as line:
                 call = line.stub.Status(pb.StatusRequest())
                 ending = asyncio.create_task(_cancel_after(line.superseded, call))
@@ -133,6 +139,9 @@ class RunnerClient:
                             # So the library says that bytes are no message.
                             return has_spoken
                         has_spoken = True
+                        if not is_told:
+                            self._streams.open_ahead()
+                            is_told = True
                         status = RunnerStatus(message.free_slots, message.running, message.idle_spares)
                         self._note(status, is_connected=True)
                     return has_spoken
@@ -156,7 +165,7 @@ async def _cancel_after(event: asyncio.Event, call: grpc.aio.UnaryStreamCall[Any
     call.cancel()
 
 
-async def _first(call: _Call, request: pb.RunRequest) -> object:
+async def _first(call: RunCall, request: pb.RunRequest) -> object:
     # A call that is over before it can be written to has a status all the same, which reading gives.
     with contextlib.suppress(asyncio.InvalidStateError):
         await call.write(request)
@@ -166,7 +175,7 @@ async def _first(call: _Call, request: pb.RunRequest) -> object:
 class RemoteRun:
     """Implements `ports.runner.Run` over one stream."""
 
-    def __init__(self, call: _Call, start: Start, started: Started) -> None:
+    def __init__(self, call: RunCall, start: Start, started: Started) -> None:
         self._call = call
         self._started = started
         self._reader = EventReader(start.limits)

@@ -1,7 +1,8 @@
 """The stdio transport: one client, the one that started the process.
 
-The SDK's own transport reads and writes by worker threads. Here pipes and sockets are read and written by the event
-loop itself, which answers sooner and stops cleanly; other kinds of standard streams are left to the SDK.
+The SDK's own transport reads and writes by worker threads, with a task and a queue each way. Here pipes and sockets
+are read and written by the event loop itself, which answers sooner and stops cleanly; other kinds of standard streams
+are left to the SDK.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ import stat
 import sys
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
+import anyio
+import mcp_types
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
 
 MAX_LINE_BYTES = 4 * 1024 * 1024
 """Largest message of the client; a longer one ends the connection."""
@@ -29,7 +33,7 @@ async def serve_stdio(server: Server[Any]) -> None:
             await server.run(read, write, server.create_initialization_options())
         return
     with _claimed() as (source, sink):
-        async with _connected(source, sink) as (lines, writer), stdio_server(lines, writer) as (read, write):  # type: ignore[arg-type]
+        async with _connected(source, sink) as (read, write):
             await server.run(read, write, server.create_initialization_options())
 
 
@@ -59,7 +63,7 @@ def _claimed() -> Iterator[tuple[int, int]]:
 
 
 @contextlib.asynccontextmanager
-async def _connected(source: int, sink: int) -> AsyncIterator[tuple[_Lines, _Writer]]:
+async def _connected(source: int, sink: int) -> AsyncIterator[tuple[_Incoming, _Outgoing]]:
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(MAX_LINE_BYTES)
     incoming, _ = await loop.connect_read_pipe(
@@ -69,42 +73,66 @@ async def _connected(source: int, sink: int) -> AsyncIterator[tuple[_Lines, _Wri
         asyncio.streams.FlowControlMixin, os.fdopen(sink, "wb", closefd=False)
     )
     try:
-        yield _Lines(reader), _Writer(asyncio.StreamWriter(outgoing, protocol, None, loop))
+        yield _Incoming(reader), _Outgoing(asyncio.StreamWriter(outgoing, protocol, None, loop))
     finally:
         incoming.close()
         outgoing.close()
 
 
+class _Stream:
+    """What the SDK's streams have in common; the transport itself is closed by whoever opened it."""
+
+    async def aclose(self) -> None:
+        """Do nothing."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        return None
+
+
 @dataclass(frozen=True, slots=True)
-class _Lines:
-    """What the SDK asks of a standard input: an asynchronous iterator of text lines."""
+class _Incoming(_Stream):
+    """The client's messages, one a line; a line that is no message comes as the error that it gave."""
 
     reader: asyncio.StreamReader
 
-    def __aiter__(self) -> _Lines:
+    def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> str:
+    async def __anext__(self) -> SessionMessage | Exception:
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def receive(self) -> SessionMessage | Exception:
+        """Return the next message; raises EndOfStream."""
         try:
             line = await self.reader.readline()
         except ValueError:
             # Longer than the limit: what follows cannot be told from its rest.
-            raise StopAsyncIteration from None
+            raise anyio.EndOfStream from None
         if not line:
-            raise StopAsyncIteration
-        return line.decode("utf-8", "replace")
+            raise anyio.EndOfStream
+        try:
+            text = line.decode("utf-8", "replace")
+            return SessionMessage(mcp_types.jsonrpc_message_adapter.validate_json(text, by_name=False))
+        except ValueError as error:
+            return error
 
 
 @dataclass(frozen=True, slots=True)
-class _Writer:
-    """What the SDK asks of a standard output."""
+class _Outgoing(_Stream):
+    """Messages to the client."""
 
     writer: asyncio.StreamWriter
 
-    async def write(self, text: str) -> None:
-        """Queue text; it leaves at once where the pipe has room."""
-        self.writer.write(text.encode())
-
-    async def flush(self) -> None:
-        """Wait until the client has read enough."""
-        await self.writer.drain()
+    async def send(self, item: SessionMessage, /) -> None:
+        """Write one line, at once where the pipe has room; waits until the client has read enough."""
+        self.writer.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+        try:
+            await self.writer.drain()
+        except ConnectionError:
+            raise anyio.BrokenResourceError from None

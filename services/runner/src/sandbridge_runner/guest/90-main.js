@@ -98,8 +98,10 @@ const main = async (code) => {
     hasReturned = true;
     // One turn shows whether a rejection was left without a handler; calls under way are waited for.
     await turn();
-    await drained();
-    await turn();
+    if (draining > 0) {
+      await drained();
+      await turn();
+    }
     succeed(value);
   } catch (error) {
     failRun(error);
