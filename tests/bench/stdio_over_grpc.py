@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from sandbridge_docsearch.service import CatalogueSearch
+from sandbridge_kit.memory import settle
 from sandbridge_kit.rpc import TlsFiles, TlsSource
 from sandbridge_kit.telemetry import set_up_logs
 from sandbridge_local.apis import load_apis
@@ -51,6 +52,7 @@ async def serve(document: str, base_url: str, key: str, runner: str, certificate
                 server = entrance_of(settings, access, orchestrator.audit).server(
                     orchestrator, lambda: told, identity=Identity("sandbridge", "bench", "0", None), transport="stdio"
                 )
+                settle()
                 await serve_stdio(server)
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+import contextlib
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import fields
-from typing import TypeAlias
 
 import structlog
 
@@ -68,22 +68,18 @@ def runner_server(
     `body_bytes` is the most that one answer's body may have here, whatever a run's own limits say.
     """
     server = RpcServer(tls, {SERVICE: {Service.ORCHESTRATOR}}, watches={f"/{SERVICE}/Status"})
-    servicer = RunnerServicer(runner, body_bytes, server.until_drained)
+    servicer = RunnerServicer(runner, body_bytes, server)
     runner_pb2_grpc.add_RunnerServicer_to_server(servicer, server.grpc)
     return server, servicer
-
-
-_UntilDrained: TypeAlias = Callable[[Awaitable[pb.RunRequest]], Awaitable[pb.RunRequest]]
-"""Waits for something unless the server drains; then it raises `at_capacity`."""
 
 
 class RunnerServicer(runner_pb2_grpc.RunnerServicer):
     """Translates between streams and the port."""
 
-    def __init__(self, runner: Runner, body_bytes: int, until_drained: _UntilDrained) -> None:
+    def __init__(self, runner: Runner, body_bytes: int, server: RpcServer) -> None:
         self._runner = runner
         self._body_bytes = body_bytes
-        self._until_drained = until_drained
+        self._server = server
         self._runs: set[Run] = set()
         self._changed = asyncio.Event()
 
@@ -99,21 +95,23 @@ class RunnerServicer(runner_pb2_grpc.RunnerServicer):
 
     async def Run(self, request_iterator: object, context: Context) -> None:  # type: ignore[override]
         """Serve one run. The sandbox is gone, and its slot free, before the end is told."""
-        start = read_start(await self._until_drained(_first(context)))
+        async with self._server.until_drained(START_WAIT_S):
+            message = await context.read()
+        start = read_start(message)
         most = min(start.limits.body_bytes, self._body_bytes)
-        async with self._runner.open(start) as run:
-            self._runs.add(run)
+        async with contextlib.AsyncExitStack() as stack:
+            async with self._runner.open(start) as run:
+                self._runs.add(run)
+                self._changed.set()
+                stack.push_async_callback(_ended, reading := asyncio.create_task(_take_answers(run, context, most)))
+                try:
+                    finished = await _tell_events(run, context)
+                finally:
+                    self._runs.discard(run)
+                    reading.cancel()
             self._changed.set()
-            reading = asyncio.create_task(_take_answers(run, context, most))
-            try:
-                finished = await _tell_events(run, context)
-            finally:
-                self._runs.discard(run)
-                reading.cancel()
-                await asyncio.wait([reading])
-        self._changed.set()
-        for message in finished_messages(finished):
-            await context.write(message)
+            for part in finished_messages(finished):
+                await context.write(part)
 
     async def Status(self, request: pb.StatusRequest, context: Context) -> AsyncIterator[pb.StatusResponse]:
         """Tell how full the runner is, now and soon after every change."""
@@ -135,13 +133,8 @@ class RunnerServicer(runner_pb2_grpc.RunnerServicer):
         await asyncio.sleep(STATUS_DELAY_S)
 
 
-async def _first(context: Context) -> pb.RunRequest:
-    async with asyncio.timeout(START_WAIT_S):
-        message = await context.read()
-    if message is EOF or message.WhichOneof("message") != "start":
-        raise fail(Code.INVALID_ARGUMENTS, "the first message of a run must be its start")
-    request: pb.RunRequest = message
-    return request
+async def _ended(task: asyncio.Task[None]) -> None:
+    await asyncio.wait([task])
 
 
 async def _tell_events(run: Run, context: Context) -> Finished:
@@ -191,8 +184,10 @@ async def _take_answer(run: Run, joiner: Joiner, part: pb.Answer) -> None:
         await run.answer(Answer(part.seq, part.at_ms, *whole))
 
 
-def read_start(request: pb.RunRequest) -> Start:
+def read_start(request: object) -> Start:
     """Return the start as the port has it; a limit of 0 is its default. Raises `invalid_arguments`."""
+    if not isinstance(request, pb.RunRequest) or request.WhichOneof("message") != "start":
+        raise fail(Code.INVALID_ARGUMENTS, "the first message of a run must be its start")
     start = request.start
     if len(start.seed) != SEED_BYTES:
         raise fail(Code.INVALID_ARGUMENTS, f"a run's seed has {SEED_BYTES} bytes, not {len(start.seed)}")

@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
-from typing import Any, TypeAlias, TypeVar
+from contextlib import AbstractAsyncContextManager
+from typing import Any, TypeAlias
 
 import grpc
 import structlog
@@ -22,7 +23,6 @@ from sandbridge_kit.rpc.tls import TlsSource
 log = structlog.get_logger(__name__)
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
-T = TypeVar("T")
 Callers: TypeAlias = Mapping[str, Collection[Service]]
 """Who may call what: by the full name of a service (`sandbridge.docs.v1.DocsSearch`) or of one method
 (`/sandbridge.docs.v1.DocsSearch/Search`, which then has precedence). What is not named nobody may call."""
@@ -63,9 +63,9 @@ class RpcServer:
         """How many calls are being answered, watches aside."""
         return self._gate.calls
 
-    async def until_drained(self, working: Awaitable[T]) -> T:
-        """Return what `working` comes to; raises `at_capacity` instead as soon as the server drains."""
-        return await self._gate.until_drained(working)
+    def until_drained(self, most_s: float) -> AbstractAsyncContextManager[None]:
+        """Bound a wait inside a call: TimeoutError after `most_s`, `at_capacity` as soon as the server drains."""
+        return self._gate.until_drained(most_s)
 
     async def start(self, address: str) -> int:
         """Listen on `host:port` and return the port; not serving yet. Raises OSError where that cannot be had."""
@@ -94,7 +94,7 @@ class RpcServer:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(1.0):
                 await self._health.enter_graceful_shutdown()
-        self._gate.draining.set()
+        self._gate.drain()
         try:
             async with asyncio.timeout(grace_s):
                 await self._gate.idle.wait()
@@ -104,7 +104,7 @@ class RpcServer:
 
     async def stop(self) -> None:
         """End every call that is left, and stop listening."""
-        self._gate.draining.set()
+        self._gate.drain()
         await self.grpc.stop(0)
 
     def _configuration(self) -> grpc.ServerCertificateConfiguration:
@@ -131,6 +131,7 @@ class _Gate(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # not generi
         self.idle = asyncio.Event()
         self.idle.set()
         self.draining = asyncio.Event()
+        self._waits: set[asyncio.Timeout] = set()
 
     async def intercept_service(
         self,
@@ -188,19 +189,40 @@ class _Gate(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # not generi
         async def stream(request: Any, context: Context) -> None:
             async with self._admitted(method, allowed, context):
                 if method in self._watches:
-                    await self.until_drained(_drive(behaviour, request, context))
+                    await self._watched(_drive(behaviour, request, context))
                 else:
                     await _drive(behaviour, request, context)
 
         return stream
 
-    async def until_drained(self, working: Awaitable[T]) -> T:
-        work, end = asyncio.ensure_future(working), asyncio.ensure_future(self.draining.wait())
+    def drain(self) -> None:
+        """Take no more calls, and end the waits of those that have not begun."""
+        self.draining.set()
+        for wait in self._waits:
+            wait.reschedule(0)
+
+    @contextlib.asynccontextmanager
+    async def until_drained(self, most_s: float) -> AsyncIterator[None]:
+        wait = asyncio.timeout(0 if self.draining.is_set() else most_s)
+        try:
+            async with wait:
+                self._waits.add(wait)
+                try:
+                    yield
+                finally:
+                    self._waits.discard(wait)
+        except TimeoutError:
+            if self.draining.is_set():
+                raise SandbridgeError(_STOPPING) from None
+            raise
+
+    async def _watched(self, driving: Awaitable[None]) -> None:
+        work, end = asyncio.ensure_future(driving), asyncio.ensure_future(self.draining.wait())
         try:
             await asyncio.wait({work, end}, return_when=asyncio.FIRST_COMPLETED)
             if not work.done():
                 raise SandbridgeError(_STOPPING)
-            return work.result()
+            work.result()
         finally:
             for task in (work, end):
                 task.cancel()

@@ -35,6 +35,8 @@ GRACE_S = 5.0
 """How much longer than its own time a run's stream may last."""
 CANCEL_S = 0.5
 """How long a runner may take to end a run that is cancelled; then the stream itself is cancelled."""
+_LEAVE_S = 0.5
+"""How long a stream whose run has finished may take to end."""
 MAX_CODE_BYTES = 1024 * 1024
 """Longer scripts are not sent: the runner's own limit is far below."""
 _LOST = Failure(Code.SANDBOX_LOST, "the sandbox was lost: its runner went away")
@@ -92,17 +94,15 @@ class RunnerClient:
                 call = self._streams.take(stack)
             if self.is_connected:
                 self._streams.open_ahead()
-            most_s = OPEN_S + GRACE_S + start.limits.wall_clock_ms / 1000
-            deadline = asyncio.get_running_loop().call_later(most_s, call.cancel)
             try:
                 run = RemoteRun(call, start, await self._opened(call, request))
-                try:
-                    yield run
-                finally:
-                    run.close()
-            finally:
-                deadline.cancel()
+            except BaseException:
                 call.cancel()
+                raise
+            try:
+                yield run
+            finally:
+                run.close()
 
     async def _opened(self, call: RunCall, request: pb.RunRequest) -> Started:
         try:
@@ -182,7 +182,9 @@ class RemoteRun:
         self._writing = asyncio.Lock()
         self._is_over = False
         self._cancelled: Failure | None = None
-        self._giving_up: asyncio.TimerHandle | None = None
+        loop = asyncio.get_running_loop()
+        self._ending = loop.call_later(GRACE_S + start.limits.wall_clock_ms / 1000, call.cancel)
+        """When the stream is cancelled, whatever the runner does."""
 
     async def events(self) -> AsyncIterator[RunEvent]:
         """Yield events in order; ends after `Finished`."""
@@ -215,15 +217,20 @@ class RemoteRun:
         if self._is_over or self._cancelled is not None:
             return
         self._cancelled = failure
-        self._giving_up = asyncio.get_running_loop().call_later(CANCEL_S, self._call.cancel)
+        self._cancel_in(CANCEL_S)
         async with self._writing:
             await self._write(cancel_message(failure))
 
     def close(self) -> None:
-        """Note that nobody is interested any more."""
-        self._is_over = True
-        if self._giving_up is not None:
-            self._giving_up.cancel()
+        """End the stream, which ends the run where it goes on."""
+        if not self._is_over:
+            self._is_over = True
+            self._call.cancel()
+            self._ending.cancel()
+
+    def _cancel_in(self, seconds: float) -> None:
+        self._ending.cancel()
+        self._ending = asyncio.get_running_loop().call_later(seconds, self._call.cancel)
 
     async def _write(self, message: pb.RunRequest) -> None:
         try:
@@ -259,5 +266,7 @@ class RemoteRun:
             self._call.cancel()
             event = Finished(Failed(Failure(Code.SANDBOX_LOST, f"the runner broke the protocol: {error}")))
         if isinstance(event, Finished):
-            self.close()
+            self._is_over = True
+            # The stream ends by itself now, and nobody waits for that.
+            self._cancel_in(_LEAVE_S)
         return event
