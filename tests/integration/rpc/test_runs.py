@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 import pytest
 from deployments import Deployment
 from guests import NOW_MS, Ran, a_start, run_on
-from rpc_serving import serve_runs
+from rpc_serving import listening, serve_runs
 
 from sandbridge_kit.errors import Code, Failure, SandbridgeError
 from sandbridge_kit.ports.runner import MIB, Answer, Ask, Console, Finished, RunEvent, Runner
-from sandbridge_kit.rpc import Service, TlsSource
+from sandbridge_kit.rpc import RpcServer, Service, TlsSource
 from sandbridge_orchestrator.adapters.runner_client import RunnerClient
 from sandbridge_runner.engines.deno import DenoEngine
+from sandbridge_runner.rpc import runner_server
 from sandbridge_runner.service import PoolRunner
 
 BODY = bytes(range(256)) * (10 * MIB // 256)
@@ -235,3 +236,56 @@ async def test_the_status_of_a_runner_follows_its_runs(deployment: Deployment, p
             async with client.open(a_start("for(;;);")):
                 await until((True, 1, 1))
             await until((True, 2, 0))
+
+
+async def calls_of(server: RpcServer, count: int) -> None:
+    """Wait until the server answers so many calls."""
+    async with asyncio.timeout(5):
+        while server.calls != count:
+            await asyncio.sleep(0.005)
+
+
+async def test_a_stream_is_open_before_there_is_a_run_and_each_serves_one(
+    deployment: Deployment, pool: PoolRunner
+) -> None:
+    server, servicer = runner_server(TlsSource(deployment.files(Service.RUNNER)), pool)
+    tls = TlsSource(deployment.files(Service.ORCHESTRATOR))
+    async with listening(server) as address, RunnerClient(address, tls) as client:
+        await calls_of(server, 1)
+        async with client.open(a_start("for(;;);")):
+            runs = servicer.runs
+            await calls_of(server, 2)
+        await calls_of(server, 1)
+        results = [(await run_on(client, a_start(f"return {number}"))).result for number in range(3)]
+        await calls_of(server, 1)
+
+    assert (runs, servicer.runs, results) == (1, 0, [0, 1, 2])
+
+
+async def test_a_drain_does_not_wait_for_a_stream_without_a_run(deployment: Deployment, pool: PoolRunner) -> None:
+    server, _ = runner_server(TlsSource(deployment.files(Service.RUNNER)), pool)
+    tls = TlsSource(deployment.files(Service.ORCHESTRATOR))
+    async with listening(server) as address, RunnerClient(address, tls) as client:
+        await calls_of(server, 1)
+        drained = await server.drain(30)
+        with pytest.raises(SandbridgeError) as error:
+            async with client.open(a_start("return 1")):
+                pass
+
+    assert (drained, server.calls, error.value.failure.code) == (True, 0, Code.AT_CAPACITY)
+
+
+async def test_runs_go_on_when_a_runner_is_there_again(deployment: Deployment, pool: PoolRunner) -> None:
+    tls = TlsSource(deployment.files(Service.ORCHESTRATOR))
+    results = []
+    async with contextlib.AsyncExitStack() as stack:
+        address, client = "127.0.0.1:0", None
+        for number in range(2):
+            server, _ = runner_server(TlsSource(deployment.files(Service.RUNNER)), pool)
+            address = f"127.0.0.1:{await server.start(address)}"
+            client = client or await stack.enter_async_context(RunnerClient(address, tls))
+            await calls_of(server, 1)
+            results.append((await run_on(client, a_start(f"return {number}"))).result)
+            await server.stop()
+
+    assert results == [0, 1]
