@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import concurrent.futures
 import contextlib
 import http.server
 import json
@@ -107,6 +108,23 @@ def test_users_act_as_themselves_at_the_same_time_and_tokens_are_shared_between_
 
     assert first == ("dora", "emil")
     assert (many, after - before) == (["dora"] * 8, 1)
+
+
+def test_a_user_has_two_runs_at_once_and_keeps_nobody_else_out(world: Hosted, connect: Callable[..., Any]) -> None:
+    slow = "await new Promise((done) => setTimeout(done, 3000)); return 1"
+    with contextlib.ExitStack() as stack:
+        *busy, third, other = (stack.enter_context(connect("modern", user)) for user in ("lena", "lena", "lena", "mia"))
+        for one in (*busy, third, other):
+            result(one.execute("return 0"))
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            going = [pool.submit(one.execute, slow) for one in busy]
+            time.sleep(1)
+            refused, served = third.execute("return 1"), other.execute("return 2")
+            ended = [result(one.result()) for one in going]
+        again = third.execute("return 3")
+
+    assert (refused["isError"], "caller_busy" in refused["content"][0]["text"]) == (True, True)
+    assert (ended, result(served), result(again)) == ([1, 1], 2, 3)
 
 
 def test_a_token_that_ended_is_renewed_without_the_user(world: Hosted, connect: Callable[..., Any]) -> None:

@@ -6,7 +6,8 @@ import ipaddress
 
 import pytest
 
-from sandbridge_orchestrator.core.addresses import Bucket, source_of
+from sandbridge_orchestrator.core.addresses import source_of
+from sandbridge_orchestrator.core.buckets import Bucket
 
 PROXIES = (ipaddress.ip_network("10.0.0.0/8"), ipaddress.ip_network("fd00::/8"))
 

@@ -31,6 +31,7 @@ from sandbridge_orchestrator.ledger import ALLOWED, DENIED, DRY_RUN, HELD, REPLA
 from sandbridge_orchestrator.legs import Leg, leg_of_call, leg_of_fetch, named, redirected, resolved
 from sandbridge_orchestrator.pages import NOT_SENT, page_reply, require_paging
 from sandbridge_orchestrator.ports import (
+    Admission,
     Allow,
     Audit,
     Call,
@@ -57,6 +58,7 @@ class Ports:
     audit: Audit
     sender: HttpSender
     gate: Gate
+    admission: Admission
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -140,17 +142,14 @@ class Bridge:
             await self.context.ledger.settle(call.entry)
 
     def spend(self) -> None:
-        """Count one request; raises `call_limit` when the run has none left."""
+        """Count one request; raises `call_limit` when the run has none left, `rate_limited` when the caller has."""
         if self._spent >= self.context.limits.calls:
             raise fail(
                 Code.CALL_LIMIT,
                 f"This run has made its {self.context.limits.calls} API calls (retries and redirects count).",
             )
+        self.context.ports.admission.spend(self.context.caller)
         self._spent += 1
-
-    def may_spend(self) -> bool:
-        """True where one more request is left."""
-        return self._spent < self.context.limits.calls
 
     def redactor(self, secrets: tuple[str, ...]) -> Redactor:
         """Return the redactor for an answer to a request with these secrets."""
@@ -360,9 +359,12 @@ class ApiCall:
             await asyncio.sleep(delay / 1000)
 
     def _may_repeat(self) -> bool:
-        if self.bridge.ending or not self.bridge.may_spend():
+        if self.bridge.ending:
             return False
-        self.bridge.spend()
+        try:
+            self.bridge.spend()
+        except SandbridgeError:
+            return False
         return True
 
     async def _send_once(self, leg: Leg, outgoing: Outgoing, room: Room) -> Received:

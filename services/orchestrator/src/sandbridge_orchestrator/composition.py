@@ -12,6 +12,7 @@ from sandbridge_kit.ports.docs import DocsSearch
 from sandbridge_kit.ports.runner import Runner
 from sandbridge_orchestrator.access import Access
 from sandbridge_orchestrator.adapters.audit import JsonAudit
+from sandbridge_orchestrator.adapters.fair_share import FairShare
 from sandbridge_orchestrator.adapters.journal import NoJournal
 from sandbridge_orchestrator.adapters.results import MemoryResults
 from sandbridge_orchestrator.adapters.sender import Sender
@@ -55,7 +56,7 @@ async def composed(
             apis=apis,
             policy=access.policy,
             credentials=access.credentials,
-            admission=neighbours.admission,
+            admission=_admission(neighbours.admission, access, limits),
             results=results,
             journal=NoJournal(),
             audit=records,
@@ -64,3 +65,8 @@ async def composed(
             gate=neighbours.gate,
             checker=neighbours.checker,
         )
+
+
+def _admission(places: Admission, access: Access, limits: Limits) -> Admission:
+    # Where nobody signs in there is one caller, who has all of it.
+    return places if access.sign_in is None else FairShare(places, limits.caller)

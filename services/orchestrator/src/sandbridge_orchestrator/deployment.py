@@ -10,6 +10,7 @@ from sandbridge_kit.destination import Origin, Standing, origin_of, standing_by_
 from sandbridge_openapi.model import Document, Requirement, SecurityScheme
 from sandbridge_orchestrator.base_urls import base_url_of, origin_in
 from sandbridge_orchestrator.core.catalogue import Api
+from sandbridge_orchestrator.core.fairness import CallerLimits
 from sandbridge_orchestrator.core.limits import Limits
 
 
@@ -82,7 +83,12 @@ def require_base_urls(deployment: Deployment) -> None:
 def limits_of(deployment: Deployment) -> Limits:
     """Return the live limits: the defaults with what was set."""
     chosen = deployment.sandbox.limits
-    return Limits(run=chosen.for_run(), calls=chosen.calls, calls_at_once=chosen.calls_at_once)
+    return Limits(
+        run=chosen.for_run(),
+        calls=chosen.calls,
+        calls_at_once=chosen.calls_at_once,
+        caller=CallerLimits(**deployment.limits.model_dump()),
+    )
 
 
 def with_a_place_for_the_key(api: LoadedApi) -> LoadedApi:

@@ -126,6 +126,10 @@ class Admission(Protocol):
         """Hold one place for the run; raises `at_capacity`, `rate_limited` or `caller_busy`."""
         ...
 
+    def spend(self, caller: Caller) -> None:
+        """Count one request to an API; raises `rate_limited`."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Kept:

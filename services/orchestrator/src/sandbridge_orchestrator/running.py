@@ -199,7 +199,7 @@ class RunSession:
         return replace(failure, message=self._standing.text(failure.message))
 
     async def _count_refusal(self, run: Run, failure: Failure) -> None:
-        if failure.code is Code.CALL_LIMIT:
+        if failure.code in (Code.CALL_LIMIT, Code.RATE_LIMITED):
             self._calls_refused += 1
             if self._calls_refused == _REFUSED_CALLS:
                 await self._end(run, failure)

@@ -318,7 +318,9 @@ class Orchestrator:
             caller=attempt.caller,
             catalogue=attempt.catalogue,
             limits=self.limits,
-            ports=Ports(self.policy, self.credentials, self.journal, self.audit, self.sender, self.gate),
+            ports=Ports(
+                self.policy, self.credentials, self.journal, self.audit, self.sender, self.gate, self.admission
+            ),
             ledger=ledger,
             deadline=self.monotonic() + start.limits.wall_clock_ms / 1000,
             monotonic=self.monotonic,

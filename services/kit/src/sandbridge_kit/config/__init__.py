@@ -8,6 +8,7 @@ from sandbridge_kit.config.audit import AuditSettings
 from sandbridge_kit.config.auth import AuthSettings, ExchangeSettings, IssuerSettings, ToolScopeSettings
 from sandbridge_kit.config.base import API_NAME, API_NAME_RULE, Section, SettingsError
 from sandbridge_kit.config.deployment import Deployment
+from sandbridge_kit.config.limits import CallerLimitSettings
 from sandbridge_kit.config.policy import DefaultEffects, Effect, PolicySettings, RuleSettings
 from sandbridge_kit.config.reading import explain, tree_from
 from sandbridge_kit.config.sandbox import LimitSettings, SandboxSettings
@@ -18,6 +19,7 @@ __all__ = [
     "ApiSettings",
     "AuditSettings",
     "AuthSettings",
+    "CallerLimitSettings",
     "CredentialSettings",
     "DefaultEffects",
     "Deployment",

@@ -10,6 +10,7 @@ from sandbridge_kit.config.apis import ApiSettings
 from sandbridge_kit.config.audit import AuditSettings
 from sandbridge_kit.config.auth import AuthSettings
 from sandbridge_kit.config.base import Section
+from sandbridge_kit.config.limits import CallerLimitSettings
 from sandbridge_kit.config.policy import PolicySettings
 from sandbridge_kit.config.sandbox import SandboxSettings
 
@@ -27,6 +28,8 @@ class Deployment(Section):
     policy: PolicySettings | None = None
     """Without it every call goes in local mode; in hosted mode the defaults hold."""
     audit: AuditSettings = AuditSettings()
+    limits: CallerLimitSettings = CallerLimitSettings()
+    """What one caller may use, where callers sign in."""
 
     @model_validator(mode="after")
     def _exchanges_are_possible(self) -> Self:

@@ -1,10 +1,9 @@
-"""Which address a request came from, with proxies in front, and how often it may fail. Pure."""
+"""Which address a request came from, with proxies in front. Pure."""
 
 from __future__ import annotations
 
 import ipaddress
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -43,15 +42,3 @@ def _widened(text: str) -> str:
             return str(address.ipv4_mapped)
         return str(ipaddress.ip_network((int(address), 64), strict=False))
     return str(address)
-
-
-@dataclass(frozen=True, slots=True)
-class Bucket:
-    """A token bucket: `level` tokens at the moment `at_s`."""
-
-    level: float
-    at_s: float
-
-    def at(self, now_s: float, *, rate: float, size: float) -> Bucket:
-        """Return the bucket of later: it fills by `rate` tokens a second up to `size`."""
-        return Bucket(min(size, self.level + max(0.0, now_s - self.at_s) * rate), now_s)

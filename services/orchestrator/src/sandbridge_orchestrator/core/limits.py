@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from sandbridge_kit.ports.runner import MIB, RunLimits
+from sandbridge_orchestrator.core.fairness import CallerLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,8 @@ class Limits:
     files: int = 20
     files_bytes: int = 32 * MIB
     """All files that one run makes, together."""
+    caller: CallerLimits = field(default_factory=CallerLimits)
+    """What one caller may use, where callers sign in."""
     connect_ms: int = 10_000
     redirects: int = 5
     attempts: int = 4

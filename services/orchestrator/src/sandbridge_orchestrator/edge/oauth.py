@@ -27,7 +27,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sandbridge_kit.errors import Code, SandbridgeError
 from sandbridge_kit.identity import Caller
-from sandbridge_orchestrator.core.addresses import Bucket, Network, source_of
+from sandbridge_orchestrator.core.addresses import Network, source_of
+from sandbridge_orchestrator.core.buckets import Bucket
 from sandbridge_orchestrator.core.challenge import challenge
 from sandbridge_orchestrator.core.claims import Refusal, missing_scopes
 from sandbridge_orchestrator.core.metadata import Resource
