@@ -14,8 +14,6 @@ from cases import ROOT
 from sandbridge_openapi.arguments import Request
 
 SECONDS = 600
-UNREADABLE = frozenset({"stripe-2022.json"})
-"""Documents whose cycles Prism unfolds for minutes without an end before it judges anything."""
 
 
 @dataclass(frozen=True, slots=True)

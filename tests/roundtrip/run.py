@@ -123,7 +123,6 @@ def show(reports: list[Report], wrong: list[str], missed: list[str]) -> None:
     edges = sum(r.dropped_edges for r in reports)
     print(f"edge cases left out, their text not legal there: {edges}")
     print("mock errs: requests that arrive as intended and are refused by a fault of Prism's own (prism-faults.json)")
-    print(f"requests of documents that Prism does not get to the end of reading: {sum(r.unjudged for r in reports)}")
     print("withheld: parameters that are no caller's (credentials; Accept, Content-Type, Authorization)")
     for line in wrong:
         print(line)
