@@ -15,9 +15,8 @@ from sandbridge_kit.errors import Failure
 from sandbridge_kit.identity import Caller
 from sandbridge_kit.ports.runner import Answer, Ask
 from sandbridge_openapi.arguments import Request
-from sandbridge_openapi.model import Json, Operation
+from sandbridge_openapi.model import Operation
 from sandbridge_orchestrator.core.answers import Received
-from sandbridge_orchestrator.core.held import Decision, Held, Person
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,30 +164,6 @@ class Journal(Protocol):
 
     async def replay(self, run_id: str, ask: Ask) -> Answer | None:
         """Return the recorded answer for this ask of a run that starts again; raises `replay_diverged`."""
-        ...
-
-
-class Approvals(Protocol):
-    """What waits for people, and what they decided."""
-
-    async def of_run(self, run_id: str) -> tuple[Held, ...]:
-        """Return what the run waits for, or waited for, in the order in which it was asked."""
-        ...
-
-    async def find(self, held_id: str) -> Held | None:
-        """Return one, None where there is none; its `state` is that of now."""
-        ...
-
-    async def decide(self, held_id: str, decision: Decision, person: Person, *, answer: Json = None) -> Held:
-        """Record a person's decision once; `answer` is what a question is answered with.
-
-        Raises `approval_expired` for what is decided, spent or too old, and `denied_by_policy` for a person who may
-        not decide it, or whose proof is too weak.
-        """
-        ...
-
-    async def changed(self, run_id: str, *, within_s: float) -> bool:
-        """Wait until nothing of the run waits any more; return False where that took longer."""
         ...
 
 

@@ -23,14 +23,6 @@ class ExecuteRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class ResumeRequest:
-    """A run to go on with. `timeout_ms` is clamped as for a script."""
-
-    run_id: str
-    timeout_ms: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class LogLine:
     """One console line."""
 
