@@ -63,6 +63,30 @@ def test_the_policy_is_that_of_the_config_file_and_changes_with_it(
     assert len({one for one, *_ in seen}) == 3
 
 
+def test_the_issuers_of_a_config_file_are_reached_at_every_place_that_it_states(
+    sandbridge: Command, document: str, tmp_path: Path
+) -> None:
+    config = tmp_path / "sandbridge.yaml"
+    issuer = {
+        "issuer": "https://id.example.com/realm",
+        "audiences": ["https://mcp.example.com/mcp"],
+        "jwksUri": "https://keys.example.com/jwks",
+        "exchange": {"clientId": "us", "tokenEndpoint": "https://id.example.com/token"},
+    }
+    settings = {
+        "apis": [{"name": "shop", "openapi": {"path": document}, "baseUrl": "https://api.example.com"}],
+        "auth": {"resource": "https://mcp.example.com/mcp", "issuers": [issuer]},
+    }
+    config.write_text(yaml.safe_dump(settings))
+    ran = sandbridge("egress-policy", "--config", str(config))
+
+    assert [(one.get("api"), one.get("issuer"), one["host"]) for one in ran.json["server"]["allow"]] == [
+        ("shop", None, "api.example.com"),
+        (None, "main", "id.example.com"),
+        (None, "main", "keys.example.com"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("arguments", "environ", "words"),
     [

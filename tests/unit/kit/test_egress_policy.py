@@ -16,12 +16,12 @@ MAIL = ("mail", origin_of("http://10.0.0.5:8443"), ("10.0.0.5:8443",))
 
 
 def reached(policy: EgressPolicy) -> list[tuple[str, str, bool]]:
-    return [(one.api, str(one.origin), one.may_be_private) for one in policy.targets]
+    return [(one.name, str(one.origin), one.may_be_private) for one in policy.targets]
 
 
 def test_a_policy_is_every_apis_exact_scheme_host_and_port() -> None:
     assert policy_of("deno", "bridge", [SHOP, MAIL]).as_json() == {
-        "version": 1,
+        "version": 2,
         "engine": "deno",
         "authority": "bridge",
         "server": {
@@ -33,6 +33,19 @@ def test_a_policy_is_every_apis_exact_scheme_host_and_port() -> None:
         },
         "sandbox": {"network": "none", "allow": []},
     }
+
+
+def test_the_server_reaches_its_issuers_and_scripts_do_not() -> None:
+    issuers = [("main", origin_of("https://id.example.com/realm"), ()), ("main", origin_of("https://keys.example"), ())]
+    policy = policy_of("deno", "executor", [SHOP], issuers).as_json()
+
+    assert ([entry for entry in policy["server"]["allow"] if "issuer" in entry], policy["sandbox"]["allow"]) == (
+        [
+            {"issuer": "main", "scheme": "https", "host": "id.example.com", "port": 443, "mayBePrivate": False},
+            {"issuer": "main", "scheme": "https", "host": "keys.example", "port": 443, "mayBePrivate": False},
+        ],
+        ["api.example.com:443"],
+    )
 
 
 @pytest.mark.parametrize(

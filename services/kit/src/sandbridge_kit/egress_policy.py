@@ -1,4 +1,5 @@
-"""What an endpoint may reach on the network: derived from its APIs' base URLs, never written by hand.
+"""What an endpoint may reach on the network: derived from its APIs' base URLs and its issuers, never written by
+hand.
 
 The policy has one fingerprint whatever form it is printed in: the SHA-256 of `canonical`, which is the policy as JSON
 with sorted keys, no spaces and no escapes for what UTF-8 can say.
@@ -15,6 +16,7 @@ from typing import Any, Literal, TypeAlias
 from sandbridge_kit.destination import NOT_PUBLIC_NETWORKS, Origin, Standing, standing_by_name
 from sandbridge_kit.validity import Authority, EngineName
 
+TargetKind: TypeAlias = Literal["api", "issuer"]
 SandboxNetwork: TypeAlias = Literal["none", "listed", "wrapper", "unlimited"]
 
 _SANDBOX: dict[Authority, SandboxNetwork] = {
@@ -23,17 +25,21 @@ _SANDBOX: dict[Authority, SandboxNetwork] = {
     "wrapper": "wrapper",
     "none": "unlimited",
 }
-VERSION = 1
+Reached: TypeAlias = tuple[str, Origin | None, Collection[str]]
+"""A name, its origin, and the private `host:port` entries that are listed for it."""
+VERSION = 2
 """Changes when the same settings would give another policy."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Target:
-    """One API's exact origin. `may_be_private`: its `host:port` is listed, so it may have a private address."""
+    """An exact origin. `may_be_private`: its `host:port` is listed, so it may have a private address."""
 
     origin: Origin
-    api: str
+    name: str
     may_be_private: bool = False
+    kind: TargetKind = "api"
+    """An API that scripts call, or an issuer whose keys and tokens the server fetches."""
 
     @property
     def standing(self) -> Standing | None:
@@ -74,7 +80,7 @@ class EgressPolicy:
             "server": {"allow": allow, "refuseAfterLookup": list(NOT_PUBLIC_NETWORKS)},
             "sandbox": {
                 "network": self.sandbox_network,
-                "allow": list(dict.fromkeys(t.origin.authority for t in self.targets))
+                "allow": list(dict.fromkeys(t.origin.authority for t in self.targets if t.kind == "api"))
                 if self.sandbox_network == "listed"
                 else [],
             },
@@ -84,18 +90,20 @@ class EgressPolicy:
 def policy_of(
     engine: EngineName,
     authority: Authority,
-    apis: Iterable[tuple[str, Origin | None, Collection[str]]],
+    apis: Iterable[Reached],
+    issuers: Iterable[Reached] = (),
 ) -> EgressPolicy:
-    """Return the policy for APIs, each with its name, its origin and the private `host:port` entries listed for it.
+    """Return the policy for APIs and issuers; an issuer may be reached at several origins, each an entry of its own.
 
     An API without an origin cannot be called, and one whose origin is private without being listed is refused at every
-    call: neither is reachable. The order of the APIs makes no difference.
+    call: neither is reachable. The order makes no difference.
     """
     targets = set()
-    for name, origin, listed in apis:
+    found: list[tuple[TargetKind, Reached]] = [*(("api", one) for one in apis), *(("issuer", one) for one in issuers)]
+    for kind, (name, origin, listed) in found:
         if origin is None:
             continue
-        target = Target(origin, name, origin.authority in listed)
+        target = Target(origin, name, origin.authority in listed, kind)
         is_listed = target.may_be_private and target.standing is Standing.PRIVATE
         if is_listed or target.standing in (None, Standing.PUBLIC):
             targets.add(target)
@@ -105,7 +113,7 @@ def policy_of(
 def _entry(target: Target) -> dict[str, Any]:
     origin = target.origin
     return {
-        "api": target.api,
+        target.kind: target.name,
         "scheme": origin.scheme,
         "host": origin.host,
         "port": origin.port,

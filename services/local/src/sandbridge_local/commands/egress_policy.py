@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
 
 from sandbridge_kit.config import SettingsError
-from sandbridge_kit.egress_policy import policy_of
+from sandbridge_kit.destination import origin_of
+from sandbridge_kit.egress_policy import Reached, policy_of
 from sandbridge_local.apis import load_apis
 from sandbridge_local.policy_forms import printed
 from sandbridge_local.run_time_paths import run_time_paths
@@ -25,6 +27,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
         settings.sandbox.engine,
         settings.egress.authority,
         ((api.name, api.origin, api.settings.allow_private) for api in apis),
+        _issuers(settings),
     )
     try:
         form = printed(policy, options.format, run_time_paths(settings, others=(options.config, options.keys_dir)))
@@ -40,3 +43,11 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     print(f"policySha256={policy.sha256}", file=sys.stderr)
     print(form.text, end="")
     return 0
+
+
+def _issuers(settings: Settings) -> Iterator[Reached]:
+    # Where metadata names keys at another host, `jwksUri` has to say so for them to be here.
+    for issuer in settings.auth.issuers if settings.auth is not None else ():
+        stated = issuer.jwks_uri, issuer.exchange.token_endpoint if issuer.exchange else None
+        for url in (issuer.issuer, *(one for one in stated if one is not None)):
+            yield issuer.name, origin_of(url), issuer.allow_private
