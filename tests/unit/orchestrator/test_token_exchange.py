@@ -225,6 +225,25 @@ async def test_runs_at_the_same_time_share_one_exchange_and_later_ones_its_token
 
 
 @pytest.mark.parametrize(
+    ("age_s", "who", "then"),
+    [
+        pytest.param(5, caller(), "token-2", id="refused"),
+        pytest.param(4.9, caller(), "token-1", id="just made"),
+        pytest.param(30, caller("bob"), "token-1", id="another's"),
+        pytest.param(30, Caller("local", "local", "local"), "token-1", id="nobody's"),
+    ],
+)
+async def test_a_token_that_its_api_refuses_is_not_used_again(age_s: float, who: Caller, then: str) -> None:
+    server = Server()
+    exchange = server.exchange()
+    await token(exchange, caller())
+    server.now = age_s
+    exchange.refused(who, "orders")
+
+    assert await token(exchange, caller()) == then
+
+
+@pytest.mark.parametrize(
     "other",
     [
         pytest.param(caller("bob"), id="subject"),

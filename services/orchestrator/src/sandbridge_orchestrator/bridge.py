@@ -47,6 +47,8 @@ from sandbridge_orchestrator.ports import (
     Unreachable,
 )
 
+_UNAUTHORIZED = 401
+
 
 @dataclass(frozen=True, slots=True)
 class Ports:
@@ -252,6 +254,8 @@ class ApiCall:
             self._still_wanted()
         received = await self._send(leg, placed, addresses, room)
         self.entry.status, self.entry.size = received.status, len(received.body)
+        if received.status == _UNAUTHORIZED and placed.secrets:
+            context.ports.credentials.refused(context.caller, leg.served.name)
         return received, reply(received, self._redactor())
 
     async def _addresses(self, leg: Leg) -> tuple[str, ...]:

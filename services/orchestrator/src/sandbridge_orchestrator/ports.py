@@ -92,6 +92,10 @@ class Credentials(Protocol):
         """Return the caller's credential for that origin, or None; raises `reauthorise` or `credential_error`."""
         ...
 
+    def refused(self, caller: Caller, api: str) -> None:
+        """Hear that the API answered 401 to the caller's credential."""
+        ...
+
     def standing(self) -> tuple[str, ...]:
         """Return the secrets that are held all the time; they are kept out of logs, audit and results as well."""
         ...

@@ -24,6 +24,9 @@ class StaticKeys:
         """Return the API's key, or None where it has none; the same for every caller."""
         return self._credentials.get(api)
 
+    def refused(self, caller: Caller, api: str) -> None:
+        """Do nothing: there is no other key."""
+
     def standing(self) -> tuple[str, ...]:
         """Return all keys."""
         return self._standing

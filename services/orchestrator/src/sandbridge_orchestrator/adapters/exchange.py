@@ -53,6 +53,7 @@ class ExchangeIssuer:
 @dataclass(frozen=True, slots=True)
 class _Kept:
     outcome: Exchanged | Failure
+    since: float
     until: float
 
 
@@ -102,13 +103,35 @@ class TokenExchange:
             )
         if self._now_s() >= grant.expires_at_s:
             raise SandbridgeError(reauthorise("the sign-in has expired meanwhile"))
-        target = self._targets[api]
-        session = grant.session or hashlib.sha256(token_of(grant).encode()).hexdigest()
-        key = (caller.issuer, caller.subject, caller.client, caller.scopes, target, self._revision, session)
+        key, target = self._key(caller, grant, api), self._targets[api]
         outcome = self._remembered(key) or await self._shared(key, issuer, target, grant)
         if isinstance(outcome, Failure):
             raise SandbridgeError(outcome)
         return Credential({ANY_SCHEME: outcome.token})
+
+    def refused(self, caller: Caller, api: str) -> None:
+        """Forget the caller's token, which the API did not take; one that is only seconds old is kept.
+
+        Otherwise an API that takes none would have the issuer asked at every call.
+        """
+        if not isinstance(caller.grant, BearerGrant):
+            return
+        key = self._key(caller, caller.grant, api)
+        kept = self._kept.get(key)
+        if kept is not None and self._monotonic() - kept.since >= _REFUSED_S:
+            del self._kept[key]
+
+    def _key(self, caller: Caller, grant: BearerGrant, api: str) -> Key:
+        session = grant.session or hashlib.sha256(token_of(grant).encode()).hexdigest()
+        return (
+            caller.issuer,
+            caller.subject,
+            caller.client,
+            caller.scopes,
+            self._targets[api],
+            self._revision,
+            session,
+        )
 
     async def close(self) -> None:
         """Forget every token, and end what is under way."""
@@ -145,7 +168,7 @@ class TokenExchange:
         async with self._turns:
             began = self._monotonic()
             outcome = await self._asked(issuer, target, subject_token)
-        self._kept[key] = _Kept(outcome, began + _life(outcome))
+        self._kept[key] = _Kept(outcome, began, began + _life(outcome))
         while len(self._kept) > _MOST_KEPT:
             self._kept.popitem(last=False)
         if isinstance(outcome, Failure):
@@ -185,6 +208,11 @@ class CredentialModes:
         if api in self._exchange.apis:
             return await self._exchange.credential_for(caller, api)
         return self._shared.get(api)
+
+    def refused(self, caller: Caller, api: str) -> None:
+        """Have an exchanged token renewed; a shared key stays what it is."""
+        if api in self._exchange.apis:
+            self._exchange.refused(caller, api)
 
     def standing(self) -> tuple[str, ...]:
         """Return shared keys and client secrets."""
