@@ -28,39 +28,44 @@ function closed(node) {
  * those of the answers have no end.
  */
 function requestsOnly(raw) {
-  for (const item of Object.values(raw.paths ?? {})) {
-    for (const operation of Object.values(item)) {
-      if (operation?.responses === undefined) continue;
-      operation.responses = { default: { description: "not judged" } };
-      delete operation.callbacks;
-    }
-  }
-  const { components, definitions, responses, ...kept } = raw;
-  const whole = { components, definitions };
+  const { components, definitions, responses, paths, ...rest } = raw;
+  const asked = mapped(paths ?? {}, (item) => mapped(item, withoutAnswers));
+  const kept = { ...rest, paths: asked };
+  const schemes = components?.securitySchemes;
+  if (components !== undefined) kept.components = schemes === undefined ? {} : { securitySchemes: schemes };
   const found = new Set();
   const follow = (node) => {
     if (node === null || typeof node !== "object") return;
-    if (typeof node.$ref === "string" && node.$ref.startsWith("#/") && !found.has(node.$ref)) {
+    if (typeof node.$ref === "string" && !found.has(node.$ref)) {
       found.add(node.$ref);
-      follow(at(whole, node.$ref) ?? at(raw, node.$ref));
+      follow(at(raw, steps(node.$ref)));
     }
-    for (const inner of Object.values(node)) follow(inner);
+    Object.values(node).forEach(follow);
   };
   follow(kept);
-  const { securitySchemes } = components ?? {};
-  const reached = { ...kept, ...(components && { components: { ...(securitySchemes && { securitySchemes }) } }) };
-  for (const pointer of found) keep(reached, raw, pointer);
-  return reached;
+  for (const pointer of found) keep(kept, raw, steps(pointer));
+  return kept;
 }
-const steps = (pointer) => pointer.slice(2).split("/").map((step) => decodeURIComponent(step).replaceAll("~1", "/").replaceAll("~0", "~"));
-const at = (node, pointer) => steps(pointer).reduce((inner, step) => inner?.[step], node);
-function keep(target, source, pointer) {
-  const names = steps(pointer);
-  const [section, kind, name] = names[0] === "components" ? names : [undefined, ...names];
-  const from = section ? source.components?.[kind] : source[kind];
-  if (name === undefined || from?.[name] === undefined) return;
-  const into = section ? (target.components ??= {}) : target;
-  (into[kind] ??= {})[name] = from[name];
+const mapped = (node, change) =>
+  node === null || typeof node !== "object" || Array.isArray(node)
+    ? node
+    : Object.fromEntries(Object.entries(node).map(([name, value]) => [name, change(value)]));
+const withoutAnswers = (operation) => {
+  if (operation?.responses === undefined) return operation;
+  const { callbacks, ...asked } = operation;
+  return { ...asked, responses: { default: { description: "not judged" } } };
+};
+const steps = (pointer) =>
+  pointer.slice(2).split("/").map((step) => decodeURIComponent(step).replaceAll("~1", "/").replaceAll("~0", "~"));
+const at = (node, names) => names.reduce((inner, name) => inner?.[name], node);
+/** A component is kept whole; whatever else is referred to is put back to its place. */
+function keep(target, source, names) {
+  const whole = names[0] === "components" ? names.slice(0, 3) : names[0] === "paths" ? names : names.slice(0, 2);
+  const value = at(source, whole);
+  if (value === undefined || at(target, whole) !== undefined) return;
+  const last = whole.at(-1);
+  const place = whole.slice(0, -1).reduce((inner, name) => (inner[name] ??= {}), target);
+  place[last] = value;
 }
 
 /**
