@@ -13,7 +13,6 @@ from urllib.parse import quote
 import pytest
 
 from sandbridge_kit.errors import Code
-from sandbridge_kit.identity import Caller
 from sandbridge_kit.ports.runner import MIB, Answer, RunLimits
 from sandbridge_kit.testing import ScriptedGuest
 from sandbridge_orchestrator.adapters.credentials import StaticKeys
@@ -493,30 +492,6 @@ async def test_without_a_credential_the_call_goes_without(bench: Make) -> None:
     outcome = await at.execute()
 
     assert (outcome.result[0]["status"], at.audit.calls[0].credential_fingerprint) == (401, None)
-
-
-class HeardKeys(StaticKeys):
-    """Remembers which credentials were refused."""
-
-    def __init__(self, keys: dict[str, str]) -> None:
-        super().__init__(keys)
-        self.heard: list[str] = []
-
-    def refused(self, caller: Caller, api: str) -> None:
-        self.heard.append(api)
-
-
-@pytest.mark.parametrize(
-    ("status", "keys", "heard"), [(401, {"api": "k"}, ["api"]), (403, {"api": "k"}, []), (401, {}, [])]
-)
-async def test_a_credential_that_its_api_does_not_take_is_told_to_whoever_gave_it(
-    bench: Make, status: int, keys: dict[str, str], heard: list[str]
-) -> None:
-    credentials = HeardKeys(keys)
-    at = bench(asking("api", GET), credentials=credentials, respond=in_turn(ok({}, status)))
-    await at.execute()
-
-    assert credentials.heard == heard
 
 
 async def test_nothing_is_sent_once_the_audit_trail_cannot_be_written(bench: Make) -> None:
