@@ -6,7 +6,7 @@ BIN := .venv/bin
 MEMBERS := protos services/kit services/openapi services/docsearch services/runner services/orchestrator services/local
 PYTEST_ARGS ?=
 
-.PHONY: gvisor-tools test-pod help setup demo demo-services test ci lint fmt types contracts generated protos docs lock wheels bench bench-search roundtrip integration-hosted conformance test-engines test-microvm soak-engines bench-engines clean
+.PHONY: integration-kube kube-tools gvisor-tools test-pod help setup demo demo-services test ci lint fmt types contracts generated protos docs lock wheels bench bench-search roundtrip integration-hosted conformance test-engines test-microvm soak-engines bench-engines clean
 
 help: ## list the verbs
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ soak-engines: setup ## runs with random kills on every engine, then a look for l
 integration-hosted: setup ## sign-in and token exchange with a certified authorization server and the official clients
 	@$(BIN)/pytest tests/integration/hosted tests/e2e/test_hosted.py $(PYTEST_ARGS)
 
+integration-kube: setup kube-tools ## tests on a real control plane, on loopback
+	@$(BIN)/pytest tests/kube -s $(PYTEST_ARGS)
+
 conformance: setup ## the MCP conformance suite, both requirement sets, on what is served and on a server with its fixtures
 	@PYTHONPATH=examples/orders:tests/plugins $(BIN)/python tests/conformance/run.py
 
@@ -91,6 +94,9 @@ wheels: setup ## build the wheels of all members into dist/
 
 gvisor-tools: ## build runsc for the engine gvisor, once for each version (needs Go 1.26)
 	@tools/gvisor/build
+
+kube-tools: ## build a control plane, etcd and helm for tests, once for each version (needs Go 1.26)
+	@tools/kube/build
 
 ##@ measure
 bench: setup ## ratios and figures, paired in one run (BENCH="execute bridge" for some)
