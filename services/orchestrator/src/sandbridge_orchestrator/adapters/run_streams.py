@@ -48,6 +48,10 @@ class RunStreams:
                 stack.push(ahead.held.__exit__)
                 return ahead.call
             _close(ahead)
+        return self.open(stack)
+
+    def open(self, stack: AsyncExitStack) -> RunCall:
+        """Return a stream that was not opened ahead; raises what using the link raises."""
         return self._open(stack)[1]
 
     def open_ahead(self) -> None:

@@ -12,7 +12,7 @@ import grpc
 
 from sandbridge.runner.v1 import runner_pb2 as pb
 from sandbridge.runner.v1 import runner_pb2_grpc
-from sandbridge_kit.errors import Code, Failure, fail
+from sandbridge_kit.errors import Code, Failure, SandbridgeError, fail
 from sandbridge_kit.heads import HeadError, write_head
 from sandbridge_kit.ports.runner import Answer, Failed, Finished, Run, RunEvent, RunnerStatus, Start, Started
 from sandbridge_kit.rpc import (
@@ -95,7 +95,13 @@ class RunnerClient:
             if self.is_connected:
                 self._streams.open_ahead()
             try:
-                run = RemoteRun(call, start, await self._opened(call, request))
+                if not await self._sent(call, request):
+                    # It ended while it waited, and nothing of this run was said: another one tells why, or begins it.
+                    call.cancel()
+                    with translated(_LOST):
+                        call = self._streams.open(stack)
+                    await self._sent(call, request)
+                run = RemoteRun(call, start, await self._opened(call))
             except BaseException:
                 call.cancel()
                 raise
@@ -104,13 +110,29 @@ class RunnerClient:
             finally:
                 run.close()
 
-    async def _opened(self, call: RunCall, request: pb.RunRequest) -> Started:
+    async def _sent(self, call: RunCall, request: pb.RunRequest) -> bool:
+        """Hand the start over; False where the call is over, which reading it explains."""
+        try:
+            async with asyncio.timeout(OPEN_S):
+                await call.write(request)
+        except TimeoutError:
+            raise _not_ready() from None
+        except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
+            return False
+        except asyncio.CancelledError:
+            # A call that was cancelled, or whose channel was closed, looks as if this task were cancelled.
+            if is_cancelled():
+                raise
+            return False
+        return True
+
+    async def _opened(self, call: RunCall) -> Started:
         try:
             with translated(_LOST):
                 async with asyncio.timeout(OPEN_S):
-                    first = await _first(call, request)
+                    first = await call.read()
         except TimeoutError:
-            raise fail(Code.SANDBOX_LOST, f"no sandbox was ready within {OPEN_S:g} s") from None
+            raise _not_ready() from None
         if not isinstance(first, pb.RunResponse) or not first.HasField("started"):
             raise fail(Code.SANDBOX_LOST, "the runner broke the protocol: it did not say that the run has started")
         return Started(first.started.guest_build)
@@ -165,11 +187,8 @@ async def _cancel_after(event: asyncio.Event, call: grpc.aio.UnaryStreamCall[Any
     call.cancel()
 
 
-async def _first(call: RunCall, request: pb.RunRequest) -> object:
-    # A call that is over before it can be written to has a status all the same, which reading gives.
-    with contextlib.suppress(asyncio.InvalidStateError):
-        await call.write(request)
-    return await call.read()
+def _not_ready() -> SandbridgeError:
+    return fail(Code.SANDBOX_LOST, f"no sandbox was ready within {OPEN_S:g} s")
 
 
 class RemoteRun:
