@@ -158,13 +158,15 @@ def test_a_user_whose_grant_was_withdrawn_is_told_to_sign_in_again_within_a_minu
         result(jan.execute(WHO))
         world.issuer.test(f"revoke?grant={payload(access_token(jan))['sid']}")
         deadline = time.monotonic() + 60
-        while (ran := jan.execute(WHO)).get("isError") is not True and time.monotonic() < deadline:
+        text = ""
+        # The API itself may be the first to refuse, where its token ends on the way there.
+        while "reauthorise" not in text and time.monotonic() < deadline:
             time.sleep(0.5)
+            ran = jan.execute(WHO)
+            text = ran["content"][0]["text"]
         other = result(karl.execute(WHO))
 
-    text = ran["content"][0]["text"]
-    assert ran["isError"] is True
-    assert "reauthorise" in text
+    assert (ran.get("isError"), "reauthorise" in text) == (True, True), text
     assert "sign in again" in text
     assert other == "karl"
 
