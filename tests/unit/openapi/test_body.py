@@ -424,3 +424,55 @@ def test_a_null_is_only_a_removal_in_a_merge_patch() -> None:
     assert problems(f"application/merge-patch+json: {PATCH}", {"kind": 1.5, "n": None}) == [
         ("body.kind", "should be a string, not 1.5")
     ]
+
+
+STYLED = [
+    pytest.param("explode: false", {"l": ["x", "y"]}, [("l", b"x,y")], id="comma"),
+    pytest.param("style: pipeDelimited, explode: false", {"l": ["x", "é"]}, [("l", "x|é".encode())], id="pipe"),
+    pytest.param("style: form", {"l": ["x", "y"]}, [("l", b"x"), ("l", b"y")], id="repeated"),
+    pytest.param("style: deepObject, contentType: text/csv", {"l": {"a b": 1}}, [("l[a b]", b"1")], id="deepObject"),
+    pytest.param("style: form, explode: false", {"l": {"a": 1}}, [("l", b"a,1")], id="object"),
+    pytest.param("style: form", {"l": "x,y z"}, [("l", b"x,y z")], id="scalar"),
+]
+
+
+@pytest.mark.parametrize(("encoding", "value", "sent"), STYLED)
+def test_a_stated_style_splits_a_member_into_parts(
+    encoding: str, value: BodyValue, sent: list[tuple[str, bytes]]
+) -> None:
+    content = f"multipart/form-data: {{schema: {{type: object}}, encoding: {{l: {{{encoding}}}}}}}"
+
+    expected = [(f'Content-Disposition: form-data; name="{name}"', data) for name, data in sent]
+    assert parts(encoded(content, value)) == expected
+
+
+def test_an_item_that_holds_the_comma_of_its_part_is_refused() -> None:
+    content = "multipart/form-data: {schema: {type: object}, encoding: {l: {explode: false}}}"
+
+    assert problems(content, {"l": ["a,b", "c"]}) == [
+        ("body", "an item of l contains ',', which separates the items of this part")
+    ]
+
+
+def test_a_style_does_not_count_in_the_parts_of_openapi_3_0() -> None:
+    content = "multipart/form-data: {schema: {type: object}, encoding: {l: {style: form, explode: false}}}"
+    loaded = load(content, version="3.0.3")
+
+    sent = bodies.encode(loaded.operations[0].body, {"l": ["x", "y"]}, wanted=None, schemas=loaded.schemas)
+
+    assert [data for _, data in parts(sent)] == [b"x", b"y"]
+
+
+def test_an_object_is_not_sent_as_json_under_the_name_of_another_type() -> None:
+    content = "multipart/form-data: {schema: {type: object}, encoding: {l: {contentType: application/xml}}}"
+
+    assert (problems(content, {"l": {"a": 1}}), [data for _, data in parts(encoded(content, {"l": "<a/>"}))]) == (
+        [("body", "l is sent as application/xml; give it as a string with that text, or as bytes")],
+        [b"<a/>"],
+    )
+
+
+def test_a_list_that_a_form_states_as_json_is_one_json_text() -> None:
+    content = f"{URLENCODED}: {{schema: {{type: object}}, encoding: {{l: {{contentType: application/json}}}}}}"
+
+    assert encoded(content, {"l": ["x", "y"]}).data == b"l=%5B%22x%22%2C%22y%22%5D"

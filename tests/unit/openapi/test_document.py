@@ -338,3 +338,13 @@ def test_the_pet_stores_of_three_versions_offer_the_same_calls() -> None:
     ]
 
     assert calls[0] == calls[1] == calls[2]
+
+
+def test_path_items_that_refer_to_each_other_for_ever_are_reported() -> None:
+    document = read("paths: {/a: {$ref: '#/paths/~1b'}, /b: {$ref: '#/paths/~1a'}}\n")
+
+    reason = "the references of this path item never end; the operations there are not known"
+    assert (document.operations, document.warnings[:2]) == (
+        (),
+        (Warned("/paths/~1a", reason), Warned("/paths/~1b", reason)),
+    )

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from sandbridge_openapi import request
+from sandbridge_openapi.arguments import Arguments
 from sandbridge_openapi.document import load
+from sandbridge_openapi.errors import InvalidArguments, Problem
 from sandbridge_openapi.model import Body, Document, Encoding, MediaType, Parameter, Response, Server
 
 STRING = {"type": "string"}
@@ -98,7 +101,8 @@ def test_row_113_a_form_is_sent_in_a_type_that_can_carry_it(consumes: str, kind:
         ("query", "pipes", "pipeDelimited", False),
         ("query", "multi", "form", True),
         ("header", "csv", "simple", False),
-        ("header", "pipes", "simple", False),
+        ("header", "pipes", "pipeDelimited", False),
+        ("header", "tsv", "tabDelimited", False),
     ],
 )
 def test_row_113_every_collection_format_has_its_style(place: str, collection: str, style: str, explode: bool) -> None:
@@ -203,3 +207,46 @@ def test_an_operation_whose_parameter_cannot_be_read_is_skipped(parameter: str) 
     document = read(f"{{parameters: [{parameter}]}}", item=", get: {}")
 
     assert ([o.method for o in document.operations], [s.method for s in document.skipped]) == (["GET"], ["POST"])
+
+
+@pytest.mark.parametrize(
+    ("collection", "path", "header", "part"),
+    [
+        ("csv", "/p/a,b%20c", "a,b c", b"a,b c"),
+        ("ssv", "/p/a%20b", "a b", b"a b"),
+        ("pipes", "/p/a%7Cb%20c", "a|b c", b"a|b c"),
+    ],
+)
+def test_row_113_every_collection_format_separates_the_items_in_every_place(
+    collection: str, path: str, header: str, part: bytes
+) -> None:
+    array = f"required: true, type: array, items: {{type: string}}, collectionFormat: {collection}"
+    places = {"path": "id", "header": "X-Ids", "formData": "tags"}
+    stated = ", ".join(f"{{in: {place}, name: {name}, {array}}}" for place, name in places.items())
+    document = load(
+        b"swagger: '2.0'\ninfo: {title: t, version: '1'}\npaths: {'/p/{id}': {post: {consumes: [multipart/form-data], "
+        + f"parameters: [{stated}], responses: {{'200': {{description: ok}}}}}}}}}}\n".encode()
+    )
+    items = ["a", "b c"] if collection in ("csv", "pipes") else ["a", "b"]
+    given = Arguments(path={"id": items}, headers={"X-Ids": items}, body={"tags": items})
+
+    sent = request.build(document.operations[0], given, base_url="https://api.test", schemas=document.schemas)
+
+    assert (sent.url.removeprefix("https://api.test"), dict(sent.headers)["X-Ids"]) == (path, header)
+    assert sent.body is not None
+    assert sent.body.split(b"\r\n\r\n")[1].partition(b"\r\n--")[0] == part
+
+
+def test_an_item_that_holds_the_separator_of_its_header_is_refused() -> None:
+    array = "type: array, items: {type: string}, collectionFormat: pipes"
+    document = read(
+        f"{{parameters: [{{in: header, name: X-Ids, {array}}}], responses: {{'200': {{description: ok}}}}}}"
+    )
+    given = Arguments(headers={"X-Ids": ["a|b", "c"]})
+
+    with pytest.raises(InvalidArguments) as caught:
+        request.build(document.operations[0], given, base_url="https://api.test", schemas=document.schemas)
+
+    assert caught.value.problems == (
+        Problem("headers.X-Ids", "an item contains '|', which separates the items of this header"),
+    )

@@ -151,7 +151,8 @@ def _member_pairs(job: _Job, name: str, item: Json) -> list[str]:
     """Serialise one member by its Encoding Object; without one, objects nest in brackets and lists repeat the name."""
     encoding = job.documented.encodings.get(name, _PLAIN)
     nested = isinstance(item, Mapping) or (isinstance(item, list) and any(isinstance(i, Mapping | list) for i in item))
-    if encoding.style is None and encoding.content_type is not None and nested:
+    whole = nested or (isinstance(item, list) and _says_json(encoding))
+    if encoding.style is None and encoding.content_type is not None and whole:
         return serialise.pairs(name, serialise.compact_json(item), style="form", explode=True)
     style = encoding.style or ("deepObject" if nested else "form")
     explode = encoding.explode if encoding.explode is not None else style in ("form", "deepObject")
@@ -182,7 +183,12 @@ def _parts(job: _Job, name: str, value: BodyValue) -> Iterator[Part]:
     """Yield the parts of one member: one for each item of a list (OpenAPI 3.1 section 4.8.14.3)."""
     schema = inputs.properties(job.documented.schema, job.schemas).get(name, True)
     encoding = job.documented.encodings.get(name, _PLAIN)
-    if isinstance(value, list) and not _says_json(encoding):
+    if _is_styled(encoding) and isinstance(value, Mapping | list) and not any(media_types.binaries(value)):
+        style = encoding.style or "form"
+        explode = encoding.explode if encoding.explode is not None else style in ("form", "deepObject")
+        for key, text in serialise.parts(name, _map_binaries(value, _no_bytes), style=style, explode=explode):
+            yield Part(key, text.encode())
+    elif isinstance(value, list) and not _says_json(encoding):
         items = next((p["items"] for p in inputs.parts(schema, job.schemas) if "items" in p), True)
         for item in value:
             yield from _part(name, item, encoding, inputs.is_binary(items, job.schemas))
@@ -198,12 +204,19 @@ def _part(name: str, value: BodyValue, encoding: Encoding, binary: bool) -> Iter
         yield Part(name, value.data, filename=value.filename or name, content_type=content_type)
     elif isinstance(value, Mapping | list):
         content_type = _part_type(encoding, None) or "application/json"
+        if media_types.kind(content_type) != "json":
+            raise Unserialisable(f"{name} is sent as {content_type}; give it as a string with that text, or as bytes")
         text = serialise.compact_json(_map_binaries(value, lambda b: base64.b64encode(b.data).decode()))
         yield Part(name, text.encode(), content_type=content_type)
     else:
         data = serialise.scalar(value).encode()
         content_type_ = _part_type(encoding, None) or (OCTETS if binary else None)
         yield Part(name, data, filename=name if binary else None, content_type=content_type_)
+
+
+def _is_styled(encoding: Encoding) -> bool:
+    """True where a style or `explode` is stated, beside which the content type does not count (section 4.8.15.1)."""
+    return encoding.style is not None or encoding.explode is not None
 
 
 def _says_json(encoding: Encoding) -> bool:

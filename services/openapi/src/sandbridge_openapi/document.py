@@ -125,9 +125,9 @@ def _operation_reader(
     schemes: Mapping[str, SecurityScheme],
     origin: str | None,
 ) -> OperationReader:
-    parameters = ParameterReader(schemas)
+    parameters = ParameterReader(schemas, swagger=version == "2.0")
     security = read_requirements(root.get("security"), ("", "security"), schemes, schemas.diagnostics)
-    media = MediaReader(schemas, parameters)
+    media = MediaReader(schemas, parameters, styled_parts=not version.startswith("3.0"))
     if version != "2.0":
         return OperationReader(schemas, parameters, media, schemes, security, origin)
     defaults = swagger2.defaults_of(root)

@@ -23,7 +23,9 @@ _BYTES: Schema = {"type": "string", "format": "binary"}
 class MediaReader:
     """Reads the bodies and responses of one document's operations; a shared one is read once."""
 
-    def __init__(self, schemas: SchemaReader, parameters: ParameterReader) -> None:
+    def __init__(self, schemas: SchemaReader, parameters: ParameterReader, *, styled_parts: bool = True) -> None:
+        """`styled_parts` is False for OpenAPI 3.0, where a style counts in urlencoded forms alone."""
+        self._styled_parts = styled_parts
         self._schemas = schemas
         self._parameters = parameters
         self._bodies: dict[str, Body | None] = {}
@@ -121,6 +123,8 @@ class MediaReader:
         if schema is True and is_binary(content_type):
             schema = _BYTES
         encodings = dict(self._encodings((at.place, "encoding"), at.value.get("encoding")))
+        if not self._styled_parts and content_type.strip().lower().startswith("multipart/"):
+            encodings = {name: replace(one, style=None, explode=None) for name, one in encodings.items()}
         return MediaType(content_type, schema, encodings, self._parameters.example(at.place, at.value))
 
     def _encodings(self, place: Place, raw: Json) -> Iterator[tuple[str, Encoding]]:

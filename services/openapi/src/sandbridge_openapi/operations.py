@@ -94,6 +94,8 @@ def _path_item(place: Place, raw: Json, references: References, diagnostics: Dia
         if isinstance(target, dict):
             # What stands beside a reference belongs to this path alone, and wins.
             item = {**target, **{key: value for key, value in item.items() if key != "$ref"}}
+    else:
+        diagnostics.warn(place, "the references of this path item never end; the operations there are not known")
     if not isinstance(item, dict):
         diagnostics.warn(place, "this path item is not an object; it has no operations")
         return {}

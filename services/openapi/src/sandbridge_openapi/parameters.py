@@ -20,6 +20,8 @@ _STYLES: dict[str, tuple[str, ...]] = {
     "header": ("simple",),
     "cookie": ("form",),
 }
+# Swagger 2.0 separates the items of a path or header by the same characters as those of a query.
+_DELIMITED = ("spaceDelimited", "pipeDelimited", "tabDelimited")
 # Section 4.8.12.2: these are the media type's and the credential's business.
 _IGNORED_HEADERS = frozenset(("accept", "content-type", "authorization"))
 _PLACEHOLDER = re.compile(r"\{(\+?)([^{}]*)\}")
@@ -28,8 +30,10 @@ _PLACEHOLDER = re.compile(r"\{(\+?)([^{}]*)\}")
 class ParameterReader:
     """Reads the parameters of one document's operations; a shared one is read once."""
 
-    def __init__(self, schemas: SchemaReader) -> None:
+    def __init__(self, schemas: SchemaReader, *, swagger: bool = False) -> None:
+        """`swagger` takes the delimited styles, Swagger 2.0's collection formats, in paths and headers as well."""
         self._schemas = schemas
+        self._swagger = swagger
         self._shared: dict[str, Parameter | None] = {}
 
     def read(self, path: str, lists: Iterable[tuple[Place, Json]]) -> tuple[Parameter, ...]:
@@ -142,7 +146,7 @@ class ParameterReader:
     def _style(self, place: Place, location: Location, raw: dict[str, Json]) -> tuple[Style, bool]:
         allowed = _STYLES[location]
         style = raw.get("style", allowed[0])
-        if style not in allowed:
+        if style not in (allowed + _DELIMITED if self._swagger else allowed):
             self._schemas.diagnostics.warn(
                 (place, "style"), f"{style!r} is no style of a {location} parameter; {allowed[0]} is used"
             )

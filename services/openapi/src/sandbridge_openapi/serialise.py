@@ -18,7 +18,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from sandbridge_openapi.model import Json, Parameter, Style
 
@@ -77,12 +77,14 @@ def compact_json(value: Json) -> str:
 
 
 def path(parameter: Parameter, value: Json) -> str:
-    """Return the percent-encoded text that replaces the placeholder (styles simple, label and matrix)."""
+    """Return the percent-encoded text that replaces the placeholder (styles simple, label, matrix, delimited lists)."""
     if parameter.content_type is not None:
         return _encoded(_content(parameter, value))
     if isinstance(value, list | Mapping) and not any(True for _ in _flat(value)):
         return ""
     safe = _MULTI_SEGMENT_SAFE if parameter.multi_segment else ""
+    if parameter.style in _DELIMITERS and isinstance(value, list):
+        return _joined(value, parameter.style, safe) or ""
     name = _name(parameter.name)
     if parameter.style == "matrix":
         return "".join(f";{key}={text}" if text else f";{key}" for key, text in _matrix(parameter, name, value, safe))
@@ -121,12 +123,26 @@ def pairs(name: str, value: Json, *, style: Style, explode: bool, allow_reserved
     return [] if value is None else [f"{key}={_encoded(scalar(value), safe)}"]
 
 
+def parts(name: str, value: Json, *, style: Style, explode: bool) -> list[tuple[str, str]]:
+    """Return the names and texts of one member of a multipart form: those of `pairs`, not percent-encoded.
+
+    Raises Unserialisable where an item cannot be told from the delimiter of its style.
+    """
+    if isinstance(value, Mapping | list) and not explode and style == "form":
+        for item in _flat(value):
+            if "," in _text(item):
+                raise Unserialisable(f"an item of {name} contains ',', which separates the items of this part")
+    written = (pair.partition("=") for pair in pairs(name, value, style=style, explode=explode))
+    return [(unquote(key), unquote(text)) for key, _, text in written]
+
+
 def header(parameter: Parameter, value: Json) -> str:
-    """Return a header's text (style simple, not percent-encoded). Raises Unserialisable where it cannot be one."""
+    """Return a header's text, not percent-encoded. Raises Unserialisable where it cannot be one."""
     if parameter.content_type is not None:
         as_json = _is_json(parameter.content_type)
         return header_text(json.dumps(value, separators=(",", ":")) if as_json else _content(parameter, value))
-    return header_text(_plain(value, parameter.explode))
+    separator = _DELIMITERS.get(parameter.style, (",", ","))[0]
+    return header_text(_plain(value, parameter.explode, separator))
 
 
 def header_text(text: str) -> str:
@@ -221,17 +237,18 @@ def _simple(value: Json, explode: bool, safe: str, separator: str) -> str:
     return _encoded(scalar(value), safe)
 
 
-def _plain(value: Json, explode: bool) -> str:
+def _plain(value: Json, explode: bool, separator: str) -> str:
     if isinstance(value, Mapping) and explode:
-        return ",".join(f"{_whole(member)}={_whole(_text(item))}" for member, item in _members(value))
+        members = _members(value)
+        return separator.join(f"{_whole(name, separator)}={_whole(_text(item), separator)}" for name, item in members)
     if isinstance(value, Mapping | list):
-        return ",".join(_whole(_text(item)) for item in _flat(value))
+        return separator.join(_whole(_text(item), separator) for item in _flat(value))
     return scalar(value)
 
 
-def _whole(item: str) -> str:
-    if "," in item:
-        raise Unserialisable("an item contains ',', which separates the items of this header")
+def _whole(item: str, separator: str) -> str:
+    if separator in item:
+        raise Unserialisable(f"an item contains {separator!r}, which separates the items of this header")
     return item
 
 

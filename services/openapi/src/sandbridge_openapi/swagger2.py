@@ -143,11 +143,11 @@ def _parameter(raw: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _collection(raw: Mapping[str, Json]) -> dict[str, Json]:
-    """Return the style and explode of an array parameter. Paths and headers know nothing but commas in OpenAPI 3."""
+    """Return the style and explode of an array parameter; `multi` is for queries and forms alone."""
+    form = str(raw.get("collectionFormat", "csv"))
     if raw.get("in") in ("path", "header"):
-        return {"style": "simple", "explode": False}
-    form = raw.get("collectionFormat", "csv")
-    return {"style": _DELIMITED.get(str(form), "form"), "explode": form == "multi"}
+        return {"style": _DELIMITED.get(form, "simple"), "explode": False}
+    return {"style": _DELIMITED.get(form, "form"), "explode": form == "multi"}
 
 
 def _schema(raw: Mapping[str, Json]) -> Json:
