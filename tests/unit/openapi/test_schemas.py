@@ -354,6 +354,33 @@ def test_anchors_are_targets_too() -> None:
 
 
 @pytest.mark.parametrize(
+    ("reference", "schemas"),
+    [
+        pytest.param(
+            "https://e.test/a",
+            {"B": {"$ref": "#/$defs/A"}, "A": {"properties": {"x": {"$ref": "#/$defs/A_Inner"}}}, "A_Inner": STRING},
+            id="the whole",
+        ),
+        pytest.param(
+            "https://e.test/a#/$defs/Inner", {"B": {"$ref": "#/$defs/A_Inner"}, "A_Inner": STRING}, id="a part of it"
+        ),
+        pytest.param(
+            "https://e.test/a#/properties/x",
+            {"B": {"$ref": "#/$defs/A_x"}, "A_x": {"$ref": "#/$defs/A_Inner"}, "A_Inner": STRING},
+            id="a part that refers to another",
+        ),
+    ],
+)
+def test_a_schema_is_found_by_its_own_id_and_is_the_root_of_its_pointers(
+    reference: str, schemas: dict[str, Schema]
+) -> None:
+    inner = "$defs: {Inner: {type: string}}, properties: {x: {$ref: '#/$defs/Inner'}}"
+    text = f"definitions: {{A: {{$id: 'https://e.test/a', {inner}}}, B: {{$ref: '{reference}'}}}}"
+
+    assert read_all(text, "#/definitions/B")[1:] == (schemas, ())
+
+
+@pytest.mark.parametrize(
     ("text", "schemas"),
     [
         pytest.param("definitions: {A: {$ref: '#/definitions/A'}}", {"A": {}}, id="itself"),

@@ -35,14 +35,22 @@ class References:
         self.root = root
         self.budget = Budget()
         self._found: dict[str, Located] = {}
-        self._anchors: dict[str, Located] | None = None
+        self._marks: dict[str, Located] | None = None
 
-    def find(self, reference: str) -> Located:
+    def find(self, reference: str, place: Place | None = None) -> Located:
         """Return the target of `reference`, at its own place where the pointer runs through other references.
 
-        Raises Unresolvable.
+        A pointer that leads nowhere from the document's root is followed from the schema with an `$id` around
+        `place` (JSON Schema 2020-12 section 8.2.1). Raises Unresolvable.
         """
-        return self._known(reference, HOP_LIMIT)
+        try:
+            return self._known(reference, HOP_LIMIT)
+        except Unresolvable:
+            around = self._resource(place) if place is not None and reference.startswith("#/") else None
+            found = self._point(reference[1:], HOP_LIMIT, around) if around is not None else None
+            if found is None:
+                raise
+            return found
 
     def follow(self, place: Place, value: Json) -> Located:
         """Return what `value` stands for where a Reference Object may stand: itself, or the end of its references.
@@ -69,21 +77,31 @@ class References:
         return known
 
     def _find(self, reference: str, hops: int) -> Located:
-        if not reference.startswith("#"):
-            raise Unresolvable(foreign_reason(reference))
-        fragment = reference[1:]
+        address, _, fragment = reference.partition("#")
+        start = Located("", self.root)
+        if address:
+            found = self._marked().get(address)
+            if found is None:
+                raise Unresolvable(foreign_reason(reference))
+            start = found
         if fragment and not fragment.startswith("/"):
             return self._anchor(fragment)
+        target = self._point(fragment, hops, start)
+        if target is None:
+            raise Unresolvable(f"{reference} points to nothing in this document")
+        return target
+
+    def _point(self, fragment: str, hops: int, start: Located) -> Located | None:
         # Raw first: many documents write `{` and `%` unencoded in pointers.
         for text in dict.fromkeys((fragment, unquote(fragment))):
-            found = self._walk([unescape(token) for token in text.split("/")[1:]], hops)
+            found = self._walk([unescape(token) for token in text.split("/")[1:]], hops, start)
             if found is not None:
                 return found
-        raise Unresolvable(f"{reference} points to nothing in this document")
+        return None
 
-    def _walk(self, tokens: list[str], hops: int) -> Located | None:
+    def _walk(self, tokens: list[str], hops: int, start: Located) -> Located | None:
         self.budget.spend(len(tokens))
-        pointer, node = "", self.root
+        pointer, node = pointer_of(start.place), start.value
         for token in tokens:
             if isinstance(node, dict) and token not in node and is_reference(node):
                 if hops <= 0:
@@ -100,11 +118,27 @@ class References:
         return Located(pointer, node)
 
     def _anchor(self, name: str) -> Located:
-        if self._anchors is None:
-            self._anchors = dict(_anchors(self.root))
-        if name not in self._anchors:
+        found = self._marked().get(f"#{name}")
+        if found is None:
             raise Unresolvable(f"#{name} is the name of no `$anchor` in this document")
-        return self._anchors[name]
+        return found
+
+    def _resource(self, place: Place) -> Located | None:
+        """Return the innermost schema with an `$id` that `place` lies in, None where there is none."""
+        pointer = f"{pointer_of(place)}/"
+        self.budget.spend(len(self._marked()))
+        around = [
+            at
+            for mark, at in self._marked().items()
+            if not mark.startswith("#") and pointer.startswith(f"{pointer_of(at.place)}/")
+        ]
+        return max(around, key=lambda at: len(pointer_of(at.place)), default=None)
+
+    def _marked(self) -> dict[str, Located]:
+        """Return what can be named other than by a pointer: `#NAME` for an anchor, an address for an `$id`."""
+        if self._marks is None:
+            self._marks = dict(_marks(self.root))
+        return self._marks
 
 
 def is_reference(value: Json) -> bool:
@@ -131,14 +165,17 @@ def foreign_reason(reference: str) -> str:
     )
 
 
-def _anchors(root: Json) -> Iterator[tuple[str, Located]]:
+def _marks(root: Json) -> Iterator[tuple[str, Located]]:
     pending: list[tuple[Place, Json]] = [("", root)]
     while pending:
         place, node = pending.pop()
         if isinstance(node, Mapping):
             for key in ("$anchor", "$dynamicAnchor"):
                 if isinstance(node.get(key), str):
-                    yield node[key], Located(pointer_of(place), node)
+                    yield f"#{node[key]}", Located(pointer_of(place), node)
+            identity = node.get("$id")
+            if isinstance(identity, str) and identity.removesuffix("#"):
+                yield identity.removesuffix("#"), Located(pointer_of(place), node)
             pending.extend(((place, key), child) for key, child in node.items() if isinstance(child, dict | list))
         else:
             pending.extend(

@@ -69,9 +69,9 @@ class SchemaReader:
             return nullable(out)
         return out or True
 
-    def reference(self, reference: str) -> str:
-        """Return `reference` in the form `#/$defs/NAME`. Raises Unresolvable."""
-        target = self.references.find(reference)
+    def reference(self, reference: str, place: Place | None = None) -> str:
+        """Return `reference`, which stands at `place`, in the form `#/$defs/NAME`. Raises Unresolvable."""
+        target = self.references.find(reference, place)
         pointer = pointer_of(target.place)
         name = self._names.get(pointer)
         if name is None:
@@ -271,7 +271,7 @@ def _reference(reader: SchemaReader, out: Out, key: str, value: Json, place: Pla
         reader.diagnostics.warn((place, key), "this $ref is not text; it is left out")
         return
     try:
-        out["$ref"] = reader.reference(value)
+        out["$ref"] = reader.reference(value, place)
     except Unresolvable as error:
         reader.diagnostics.warn((place, key), f"{error}; any value is accepted here")
 
