@@ -11,7 +11,7 @@ UPSTREAM = "upstream MCP servers are no sources of an endpoint yet, so there is 
 NOT_YET = {
     124: UPSTREAM,
     125: UPSTREAM,
-    134: "the only credentials are keys that are configured; no token is fetched for an API yet",
+    134: "a token is configured or exchanged for the caller's own; none is fetched in the endpoint's own name yet",
     145: UPSTREAM,
     153: "the endpoint has its two tools and no mode in which each operation is a tool of its own",
 }

@@ -39,7 +39,8 @@ def read(schemes: str, security: str = "[]", operation: str = "{}", head: str = 
 )
 def test_a_scheme_is_read_or_left_out_with_a_warning(written: str, scheme: SecurityScheme | None) -> None:
     document = read(f"{{s: {written}}}")
-    warned = any(w.pointer == "/components/securitySchemes/s" for w in document.warnings)
+    at = "/components/securitySchemes/s"
+    warned = any(w.pointer == at and "left out" in w.reason for w in document.warnings)
 
     assert (document.security_schemes, warned) == ({} if scheme is None else {"s": scheme}, scheme is None)
 
@@ -93,4 +94,38 @@ def test_row_132_a_requirement_that_names_no_scheme_is_reported() -> None:
 
     assert ("/security/0/Bearer Authentication", "no security scheme is called Bearer Authentication") in [
         (w.pointer, w.reason) for w in document.warnings
+    ]
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        (
+            "{type: mutualTLS}",
+            "mutualTLS is not supported; operations that need it and offer no other scheme cannot be called",
+        ),
+        (
+            "{type: http, scheme: Digest}",
+            "HTTP digest is not supported; operations that need it and offer no other scheme cannot be called",
+        ),
+        (
+            "{type: oauth2, flows: {clientCredentials: {tokenUrl: /t, scopes: {}}}}",
+            "no token is fetched with client credentials; configure a token, or exchange the caller's own",
+        ),
+        ("{type: oauth2, flows: {clientCredentials: {tokenUrl: /t}, implicit: {authorizationUrl: /a}}}", None),
+        ("{type: http, scheme: bearer}", None),
+    ],
+)
+def test_a_scheme_that_needs_more_than_a_configured_secret_is_announced(written: str, said: str | None) -> None:
+    document = read(f"{{s: {written}}}")
+
+    reasons = [w.reason for w in document.warnings if w.pointer == "/components/securitySchemes/s"]
+    assert reasons == ([] if said is None else [said])
+
+
+def test_the_application_flow_of_swagger_2_0_is_announced() -> None:
+    document = read("{s: {type: oauth2, flow: application, tokenUrl: /t, scopes: {}}}", head="swagger: '2.0'")
+
+    assert [w.reason.partition(";")[0] for w in document.warnings if w.pointer == "/securityDefinitions/s"] == [
+        "no token is fetched with client credentials"
     ]

@@ -12,6 +12,7 @@ from sandbridge_openapi.references import References, Unresolvable
 from sandbridge_openapi.text import clean
 
 _KINDS = ("apiKey", "http", "oauth2", "openIdConnect", "mutualTLS")
+_PLACED = ("basic", "bearer")
 _LOCATIONS = ("header", "query", "cookie")
 
 
@@ -22,12 +23,31 @@ def read_schemes(
     found: dict[str, SecurityScheme] = {}
     for name, value in raw.items() if isinstance(raw, dict) else ():
         try:
-            scheme = _read_scheme(name, references.follow((place, name), value).value)
+            stated = references.follow((place, name), value).value
+            scheme = _read_scheme(name, stated)
         except (Unresolvable, ValueError) as error:
             diagnostics.warn((place, name), f"the security scheme is left out: {error}")
         else:
             found[name] = scheme
+            limit = _limit(scheme, stated)
+            if limit is not None:
+                diagnostics.warn((place, name), limit)
     return found
+
+
+def _limit(scheme: SecurityScheme, raw: Mapping[str, Json]) -> str | None:
+    """Say what is not done for `scheme`, None where a configured credential is all that it needs."""
+    if scheme.kind == "mutualTLS" or (scheme.kind == "http" and scheme.scheme not in _PLACED):
+        shown = scheme.kind if scheme.kind == "mutualTLS" else f"HTTP {str(scheme.scheme)[:40]}"
+        return f"{shown} is not supported; operations that need it and offer no other scheme cannot be called"
+    flows = raw.get("flows")
+    if scheme.kind == "oauth2" and (raw.get("flow") == "application" or _only_client_credentials(flows)):
+        return "no token is fetched with client credentials; configure a token, or exchange the caller's own"
+    return None
+
+
+def _only_client_credentials(flows: Json) -> bool:
+    return isinstance(flows, dict) and [name for name in flows if not name.startswith("x-")] == ["clientCredentials"]
 
 
 def _read_scheme(name: str, raw: Json) -> SecurityScheme:
