@@ -24,6 +24,20 @@ ANIMAL = {
     ],
     "discriminator": {"propertyName": "kind"},
 }
+MAPPED = {
+    "oneOf": [
+        {"allOf": [{"properties": {"kind": {"type": "string"}}}, {"properties": {"kind": {"const": "cat"}}}]},
+        {"allOf": [{"properties": {"kind": {"type": "string"}}}, {"properties": {"kind": {"const": "dog"}}}]},
+    ],
+    "discriminator": {"propertyName": "kind"},
+}
+UNTOLD = {
+    "anyOf": [
+        {"type": "null"},
+        {"type": "object", "properties": {"kind": {"const": "cat"}}},
+        {"type": "object", "properties": {"kind": {"enum": ["dog", "cat"]}}},
+    ]
+}
 RANGE_OR_NUMBER = {
     "anyOf": [
         {"type": "object", "properties": {"gt": {"type": "integer"}}, "required": ["gt"]},
@@ -72,6 +86,11 @@ REFUSED = [
         {"type": "object", "properties": {"name": {}}, "additionalProperties": False},
         "body.nam: unknown member; did you mean name? (known: name)",
         id="unknown-member",
+    ),
+    pytest.param({"kind": "cow"}, MAPPED, 'body.kind: "cow" is not one of "cat", "dog"', id="row_26-mapped-tag"),
+    pytest.param({}, MAPPED, 'body.kind: missing; it is one of "cat", "dog"', id="row_26-no-mapped-tag"),
+    pytest.param(
+        {"kind": "cow"}, UNTOLD, 'body.kind: "cow" is not one of "cat", "dog"', id="tag-without-discriminator"
     ),
     pytest.param({"kind": "cow"}, ANIMAL, 'body.kind: "cow" is not one of "cat", "dog"', id="row_26-unknown-tag"),
     pytest.param({"lives": 9}, ANIMAL, 'body.kind: missing; it is one of "cat", "dog"', id="row_26-no-tag"),

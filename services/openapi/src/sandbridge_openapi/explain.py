@@ -6,6 +6,7 @@ import difflib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 
 import jsonschema_rs
@@ -109,10 +110,45 @@ def _union_problems(fault: Fault, branches: Sequence[Schema], checker: Checker, 
         for one in _without_echoes(checker.branch_faults(fault, meant[0], deep=True)):
             yield from _problems(one, checker, where)
         return
+    tag = _wrong_tag(fault, [checker.branch_faults(fault, branch, deep=False) for branch in branches])
+    if tag is not None:
+        yield Problem(place(where, *tag.path), _message_of_choice(tag.instance, tag.options))
+        return
     described = dict.fromkeys(_expected(branch, checker.definitions, 2) for branch in branches[:8])
     more = " or …" if len(branches) > 8 else ""
     message = f"{_what(fault.instance)} fits none of the forms it may have: {' or '.join(described)}{more}"
     yield Problem(place(where, *fault.path), message)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tag:
+    """A member whose value is in no branch of a union, and the values that are."""
+
+    path: tuple[str | int, ...]
+    instance: Json
+    options: tuple[Json, ...]
+
+
+def _wrong_tag(union: Fault, found: Sequence[Sequence[Fault]]) -> _Tag | None:
+    """Return the member that has another fixed value in every branch which takes this type, None where none has."""
+    tags: list[Fault] = []
+    for faults in found:
+        if any(isinstance(one.kind, _KINDS.Type) and one.path == union.path for one in faults):
+            continue
+        fixed = [one for one in faults if _options(one) and len(one.path) == len(union.path) + 1]
+        if not fixed:
+            return None
+        tags.append(fixed[0])
+    if not tags or any(one.path != tags[0].path for one in tags):
+        return None
+    options = {json.dumps(option, default=str): option for one in tags for option in _options(one)}
+    return _Tag(tuple(tags[0].path), tags[0].instance, tuple(options.values()))
+
+
+def _options(fault: Fault) -> Sequence[Json]:
+    if isinstance(fault.kind, _KINDS.Constant):
+        return [fault.kind.expected_value]
+    return fault.kind.options if isinstance(fault.kind, _KINDS.Enum) else ()
 
 
 def _rules_out(one: Fault, union: Fault) -> bool:
@@ -151,11 +187,15 @@ def _message(fault: Fault) -> str:
             f"should be {' or '.join(_TYPE_WORDS.get(name, name) for name in kind.types)}, not {_what(fault.instance)}"
         )
     if isinstance(kind, _KINDS.Enum):
-        return f"{shown(fault.instance)} is not {_one_of(kind.options)}{_closest(fault.instance, kind.options)}"
+        return _message_of_choice(fault.instance, kind.options)
     template = _LIMITS.get(kind.name, "does not fit the schema ({keyword})")
     limit = next((getattr(kind, name) for name in getattr(kind, "__match_args__", ()) if name != "error"), "")
     text = limit if isinstance(kind, _KINDS.Pattern) else shown(limit)
     return template.format(value=shown(fault.instance), limit=str(text)[:200], keyword=kind.name)
+
+
+def _message_of_choice(instance: Json, options: Sequence[Json]) -> str:
+    return f"{shown(instance)} is not {_one_of(options)}{_closest(instance, options)}"
 
 
 def _closest(instance: Json, options: Sequence[Json]) -> str:

@@ -269,11 +269,10 @@ class _Rewriter:
         branches = _list(schema.get("oneOf")) or _list(schema.get("anyOf"))
         if not isinstance(name, str) or not branches:
             return
-        members = [properties(branch, self._schemas).get(name) for branch in branches]
-        if any(member is None for member in members):
+        if any(name not in properties(branch, self._schemas) for branch in branches):
             return
         tagged: dict[str, Any] = {"required": [name]}
-        tags = [_tags(member, self._schemas) for member in members if member is not None]
+        tags = [_tags(branch, name, self._schemas) for branch in branches]
         if all(tags):
             tagged["properties"] = {name: {"enum": [tag for some in tags for tag in some]}}
         out["allOf"] = [*out.get("allOf", []), tagged]
@@ -361,13 +360,20 @@ def _widen_enum(out: dict[str, Any]) -> None:
     out["enum"] = list({repr(option): option for option in options}.values())
 
 
-def _tags(member: Schema, schemas: Mapping[str, Schema]) -> list[Json]:
-    for part in parts(member, schemas):
-        if "const" in part:
-            return [part["const"]]
-        if options := _list(part.get("enum")):
-            return options
+def _tags(branch: Schema, name: str, schemas: Mapping[str, Schema]) -> list[Json]:
+    """Return the fixed values of the member `name`, from whichever part of the branch states them."""
+    stated = [part["properties"].get(name) for part in parts(branch, schemas) if _has_properties(part)]
+    for member in stated:
+        for part in parts(member, schemas):
+            if "const" in part:
+                return [part["const"]]
+            if options := _list(part.get("enum")):
+                return options
     return []
+
+
+def _has_properties(part: Mapping[str, Any]) -> bool:
+    return isinstance(part.get("properties"), Mapping)
 
 
 def _mentions_reference(schema: Json) -> bool:
