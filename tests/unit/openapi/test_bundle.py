@@ -224,3 +224,32 @@ def test_the_digest_does_not_depend_on_the_syntax(text: bytes) -> None:
 
 def test_a_bundle_keeps_integers_of_any_size() -> None:
     assert json.loads(bundle(b"a: 123456789012345678901234567890").data) == {"a": 123456789012345678901234567890}
+
+
+def test_paths_operations_and_components_may_stand_in_files_of_their_own() -> None:
+    folder = Folder(
+        {
+            "paths.yaml": b"/p: {get: {$ref: list.yaml}, post: {$ref: gone.yaml}}",
+            "list.yaml": b"operationId: l\nparameters: [{name: q, in: query, schema: {$ref: 'parts.yaml#/schemas/S'}}]",
+            "parts.yaml": b"{schemas: {S: {type: string}}, securitySchemes: {key: {type: http, scheme: bearer}}}",
+        }
+    )
+    text = f"{HEAD}paths: {{$ref: paths.yaml}}\ncomponents: {{$ref: parts.yaml}}\n"
+
+    document = load(text.encode(), origin="/specs/api.yaml", read=folder.read)
+
+    (operation,) = document.operations
+    assert (
+        operation.operation_id,
+        operation.parameters[0].schema,
+        document.schemas,
+        list(document.security_schemes),
+    ) == (
+        "l",
+        {"$ref": "#/$defs/S"},
+        {"S": {"type": "string"}},
+        ["key"],
+    )
+    assert [(skipped.pointer, skipped.reason) for skipped in document.skipped] == [
+        ("/paths/~1p/post", "the operation is a reference that could not be followed (at /paths/~1p/post/$ref)")
+    ]

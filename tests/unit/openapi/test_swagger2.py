@@ -181,6 +181,7 @@ def test_an_optional_parameter_with_a_default_keeps_it_and_a_required_one_sends_
         ("{host: api.test, schemes: [http, https, wss]}", None, ["https://api.test/", "http://api.test/"]),
         ("{host: 'api.test:8443', basePath: v1}", None, ["https://api.test:8443/v1"]),
         ("{host: api.test}", "http://docs.test/s.json", ["http://api.test/"]),
+        ("{host: 'https://api.test/', basePath: /v1}", "http://docs.test/s.json", ["https://api.test/v1"]),
         ("{basePath: /v1}", "https://docs.test/s.json", ["https://docs.test/v1"]),
         ("{basePath: /v1}", None, ["/v1"]),
         ("{}", None, ["/"]),

@@ -137,7 +137,8 @@ class _Bundler:
             return [self._rewrite(item, base, named=False) if isinstance(item, dict | list) else item for item in node]
         copy: dict[str, Json] = {}
         for key, value in node.items():
-            if key == "$ref" and not named and isinstance(value, str):
+            # Text is never a member of a map of schemas, paths and the like, so a map may be a reference itself.
+            if key == "$ref" and isinstance(value, str):
                 copy[key] = self._localise(value, base)
             elif not isinstance(value, dict | list) or (not named and (key in _DATA or _is_data_list(key, value))):
                 copy[key] = value

@@ -15,7 +15,7 @@ from sandbridge_openapi.names import call_names
 from sandbridge_openapi.operations import Found, OperationReader, find_operations
 from sandbridge_openapi.parameters import ParameterReader
 from sandbridge_openapi.pointers import pointer_of
-from sandbridge_openapi.references import References
+from sandbridge_openapi.references import References, Unresolvable
 from sandbridge_openapi.schemas import SchemaReader
 from sandbridge_openapi.security import read_requirements, read_schemes
 from sandbridge_openapi.servers import read_servers
@@ -111,11 +111,13 @@ def _require_operations_member(root: Mapping[str, Json], version: str) -> None:
 def _schemes(
     root: Mapping[str, Json], references: References, diagnostics: Diagnostics
 ) -> Mapping[str, SecurityScheme]:
-    if "securityDefinitions" in root:
-        return read_schemes(root["securityDefinitions"], ("", "securityDefinitions"), references, diagnostics)
-    components = root.get("components")
-    raw = components.get("securitySchemes") if isinstance(components, dict) else None
-    return read_schemes(raw, (("", "components"), "securitySchemes"), references, diagnostics)
+    home = "#/securityDefinitions" if "securityDefinitions" in root else "#/components/securitySchemes"
+    try:
+        at = references.find(home)
+        at = references.follow(at.place, at.value)
+    except Unresolvable:
+        return {}
+    return read_schemes(at.value, at.place, references, diagnostics)
 
 
 def _operation_reader(

@@ -58,18 +58,37 @@ def operation_id_of(raw: Mapping[str, Json]) -> str | None:
 
 def find_operations(paths: Json, references: References, diagnostics: Diagnostics) -> Iterator[Found]:
     """Yield every operation of `paths` in document order, path items by reference included."""
-    for path, raw in paths.items() if isinstance(paths, dict) else ():
-        if path.startswith("x-"):
+    listed = _followed(("", "paths"), paths, references, diagnostics)
+    for path, raw in listed.items() if isinstance(listed, dict) else ():
+        if path.startswith("x-") or path == "$ref":
             continue
         place: Place = (("", "paths"), path)
         item = _path_item(place, raw, references, diagnostics)
         _charge(item, raw, references.budget)
         for method, value in item.items():
             if method in METHODS:
-                yield Found((place, method), method.upper(), path, item, value)
+                raw_operation = _followed((place, method), value, references, diagnostics)
+                yield Found((place, method), method.upper(), path, item, raw_operation)
         more = item.get("additionalOperations")
         for method, value in more.items() if isinstance(more, dict) else ():
             yield Found(((place, "additionalOperations"), method), method.upper(), path, item, value)
+
+
+def _followed(place: Place, value: Json, references: References, diagnostics: Diagnostics) -> Json:
+    """Return what `value` refers to, itself where that cannot be found.
+
+    No Reference Object may stand here, but documents in several files have some.
+    """
+    if not is_reference(value):
+        return value
+    try:
+        found = references.follow(place, value).value
+    except Unresolvable as error:
+        diagnostics.warn((place, "$ref"), f"{error}; what it names is not known")
+        return value
+    references.budget.spend(size_of(found))
+    diagnostics.warn((place, "$ref"), "OpenAPI allows no reference here; it was followed")
+    return found
 
 
 def _charge(item: Mapping[str, Json], raw: Json, budget: Budget) -> None:
@@ -120,6 +139,8 @@ class OperationReader:
         """Return the operation `found`, under the name `call`. Raises Unusable where it could not be called right."""
         if not isinstance(found.raw, dict):
             raise Unusable(found.place, "the operation is not an object")
+        if is_reference(found.raw):
+            raise Unusable((found.place, "$ref"), "the operation is a reference that could not be followed")
         if not _METHOD.match(found.method):
             raise Unusable(found.place, f"{found.method[:40]!r} is no HTTP method")
         path = _sendable_path(found, self.schemas.diagnostics)

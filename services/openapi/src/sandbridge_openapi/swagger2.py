@@ -66,9 +66,12 @@ def servers_of(root: Mapping[str, Json], schemes: Json, origin: str | None) -> l
     path = "/" + base.strip().lstrip("/") if isinstance(base, str) else "/"
     if not isinstance(host, str) or not host.strip():
         return [{"url": path}]
+    # Some documents write a URL there, whose scheme counts where none is stated.
+    scheme_there, _, host = host.strip().rstrip("/").rpartition("://")
     own = urlsplit(origin).scheme if origin and origin.startswith(("http://", "https://")) else "https"
+    own = scheme_there if scheme_there in ("http", "https") else own
     offered = [scheme for scheme in schemes if scheme in ("http", "https")] if isinstance(schemes, list) else []
-    return [{"url": f"{scheme}://{host.strip()}{path}"} for scheme in sorted(offered or [own], reverse=True)]
+    return [{"url": f"{scheme}://{host}{path}"} for scheme in sorted(offered or [own], reverse=True)]
 
 
 def modern(
