@@ -313,6 +313,12 @@ WRONG = [
         id="object-for-bytes",
     ),
     pytest.param(
+        "application/xml: {schema: {type: object, xml: {name: pet}}}",
+        {"a": 1},
+        "an object cannot be sent; write its text yourself; this operation takes application/xml",
+        id="object-for-xml",
+    ),
+    pytest.param(
         "application/json: {}",
         Form((FormPart("a", "1"),)),
         "a FormData cannot be sent; this operation takes application/json",

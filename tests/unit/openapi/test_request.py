@@ -44,12 +44,6 @@ ITEM = "/w/{id}: {get: {operationId: g, parameters: [{name: id, in: path, requir
 
 URLS = [
     pytest.param(
-        QUERY % "{name: f, in: query, content: {application/x-www-form-urlencoded: {schema: {type: object}}}}",
-        {"query": {"f": {"a": "x y", "b": [1, 2]}}},
-        "/w?f=a%3Dx%2520y%26b%3D1%26b%3D2",
-        id="a form inside a parameter",
-    ),
-    pytest.param(
         QUERY % "{name: tags, in: query, style: form, explode: false, schema: {type: array, items: {type: string}}}",
         {"query": {"tags": ["red", "blue"]}},
         "/w?tags=red,blue",

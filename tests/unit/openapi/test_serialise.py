@@ -282,3 +282,9 @@ def test_a_multi_segment_value_keeps_its_slashes_and_nothing_that_ends_a_path() 
     path = parameter("path", "simple", False, multi_segment=True)
 
     assert serialise.path(path, "a/b c/d?e#f%2F") == "a/b%20c/d%3Fe%23f%252F"
+
+
+def test_a_form_inside_a_parameter_is_encoded_once_as_a_form_and_once_as_a_value() -> None:
+    form = parameter("query", "form", True, name="f", content_type="application/x-www-form-urlencoded")
+
+    assert serialise.query(form, {"a": "x y", "b": [1, 2]}) == ["f=a%3Dx%2520y%26b%3D1%26b%3D2"]

@@ -42,7 +42,8 @@ def choose(
         for one in offered:
             if accepts(one):
                 return one, _concrete(one.content_type, _default_type(value))
-    raise _none_fits(offered, f"{_described(value)} cannot be sent")
+    textual = any(_is("text")(one) for one in offered) and isinstance(value, Mapping | list)
+    raise _none_fits(offered, f"{_described(value)} cannot be sent" + ("; write its text yourself" if textual else ""))
 
 
 def essence(content_type: str) -> str:
