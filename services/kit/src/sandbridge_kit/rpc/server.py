@@ -63,7 +63,7 @@ class RpcServer:
         """How many calls are being answered, watches aside."""
         return self._gate.calls
 
-    def until_drained(self, most_s: float) -> AbstractAsyncContextManager[None]:
+    def until_drained(self, most_s: float | None) -> AbstractAsyncContextManager[None]:
         """Bound a wait inside a call: TimeoutError after `most_s`, `at_capacity` as soon as the server drains."""
         return self._gate.until_drained(most_s)
 
@@ -130,7 +130,7 @@ class _Gate(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # not generi
         self.calls = 0
         self.idle = asyncio.Event()
         self.idle.set()
-        self.draining = asyncio.Event()
+        self._is_draining = False
         self._waits: set[asyncio.Timeout] = set()
 
     async def intercept_service(
@@ -189,21 +189,23 @@ class _Gate(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # not generi
         async def stream(request: Any, context: Context) -> None:
             async with self._admitted(method, allowed, context):
                 if method in self._watches:
-                    await self._watched(_drive(behaviour, request, context))
+                    async with self.until_drained(None):
+                        await _drive(behaviour, request, context)
                 else:
                     await _drive(behaviour, request, context)
 
         return stream
 
     def drain(self) -> None:
-        """Take no more calls, and end the waits of those that have not begun."""
-        self.draining.set()
+        """Take no more calls, and end what lasts until then."""
+        self._is_draining = True
         for wait in self._waits:
-            wait.reschedule(0)
+            if not wait.expired():
+                wait.reschedule(0)
 
     @contextlib.asynccontextmanager
-    async def until_drained(self, most_s: float) -> AsyncIterator[None]:
-        wait = asyncio.timeout(0 if self.draining.is_set() else most_s)
+    async def until_drained(self, most_s: float | None) -> AsyncIterator[None]:
+        wait = asyncio.timeout(0 if self._is_draining else most_s)
         try:
             async with wait:
                 self._waits.add(wait)
@@ -212,21 +214,9 @@ class _Gate(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # not generi
                 finally:
                     self._waits.discard(wait)
         except TimeoutError:
-            if self.draining.is_set():
+            if self._is_draining:
                 raise SandbridgeError(_STOPPING) from None
             raise
-
-    async def _watched(self, driving: Awaitable[None]) -> None:
-        work, end = asyncio.ensure_future(driving), asyncio.ensure_future(self.draining.wait())
-        try:
-            await asyncio.wait({work, end}, return_when=asyncio.FIRST_COMPLETED)
-            if not work.done():
-                raise SandbridgeError(_STOPPING)
-            work.result()
-        finally:
-            for task in (work, end):
-                task.cancel()
-            await asyncio.gather(work, end, return_exceptions=True)
 
     @contextlib.asynccontextmanager
     async def _admitted(self, method: str, allowed: Collection[Service], context: Context) -> AsyncIterator[None]:
@@ -236,7 +226,7 @@ class _Gate(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # not generi
             self.calls += 1
             self.idle.clear()
         try:
-            if self.draining.is_set() and not method.startswith(f"/{HEALTH}/"):
+            if self._is_draining and not method.startswith(f"/{HEALTH}/"):
                 raise SandbridgeError(_STOPPING)
             yield
         except grpc.aio.AbortError:
