@@ -26,10 +26,9 @@ _PAUSE_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class _Ahead:
-    call: RunCall
     line: Line[Stub]
+    call: RunCall
     held: ExitStack
-    until: float
 
 
 class RunStreams:
@@ -39,6 +38,7 @@ class RunStreams:
         self._link = link
         self._ahead: _Ahead | None = None
         self._opening: asyncio.TimerHandle | None = None
+        """When the next one is opened, in place of the one that waits by then."""
 
     def take(self, stack: AsyncExitStack) -> RunCall:
         """Return a stream for one run, whose line `stack` holds; raises what using the link raises."""
@@ -69,10 +69,9 @@ class RunStreams:
             _close(ahead)
 
     def _open_one(self) -> None:
-        loop, held = asyncio.get_running_loop(), ExitStack()
-        line, call = self._open(held)
-        self._ahead = _Ahead(call, line, held, loop.time() + WAIT_S)
-        self._opening = loop.call_later(WAIT_S, self.open_ahead)
+        held = ExitStack()
+        self._ahead = _Ahead(*self._open(held), held)
+        self._opening = asyncio.get_running_loop().call_later(WAIT_S, self.open_ahead)
 
     def _open(self, stack: ExitStack | AsyncExitStack) -> tuple[Line[Stub], RunCall]:
         line = stack.enter_context(self._link.use())
@@ -80,8 +79,7 @@ class RunStreams:
 
 
 def _is_fit(ahead: _Ahead) -> bool:
-    now = asyncio.get_running_loop().time()
-    return not ahead.call.done() and not ahead.line.superseded.is_set() and now < ahead.until
+    return not ahead.call.done() and not ahead.line.superseded.is_set()
 
 
 def _close(ahead: _Ahead) -> None:

@@ -53,7 +53,7 @@ def begun(usage: Usage, limits: CallerLimits, now_s: float) -> Usage | TooMuch:
     runs = usage.runs.at(now_s, rate=rate, size=limits.burst)
     if runs.level < 1:
         return TooMuch("runs", runs.wait_s(rate=rate))
-    return replace(usage, running=usage.running + 1, runs=replace(runs, level=runs.level - 1))
+    return replace(usage, running=usage.running + 1, runs=runs.less_one())
 
 
 def ended(usage: Usage, limits: CallerLimits, *, refund: bool) -> Usage:
@@ -68,4 +68,4 @@ def called(usage: Usage, limits: CallerLimits, now_s: float) -> Usage | TooMuch:
     calls = usage.calls.at(now_s, rate=rate, size=limits.calls_per_hour)
     if calls.level < 1:
         return TooMuch("calls", calls.wait_s(rate=rate))
-    return replace(usage, calls=replace(calls, level=calls.level - 1))
+    return replace(usage, calls=calls.less_one())

@@ -206,7 +206,7 @@ class _SignedIn:
         now = self._monotonic()
         limit = self._door.failures
         bucket = self._buckets.pop(source, Bucket(limit.size, now)).at(now, rate=limit.rate, size=limit.size)
-        self._buckets[source] = Bucket(bucket.level - 1, now)
+        self._buckets[source] = bucket.less_one()
         while len(self._buckets) > _MOST_ADDRESSES:
             self._buckets.popitem(last=False)
 
