@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from sandbridge_openapi import explain, inputs, media_types, multipart, serialise, validate
 from sandbridge_openapi.arguments import NO_BODY, Binary, BodyValue, Form
 from sandbridge_openapi.errors import InvalidArguments, Problem
-from sandbridge_openapi.media_types import OCTETS, URLENCODED
-from sandbridge_openapi.model import Body, Encoding, Json, MediaType, Schema
+from sandbridge_openapi.media_types import OCTETS
+from sandbridge_openapi.model import Body, Encoding, Json, MediaType, Schema, Style
 from sandbridge_openapi.multipart import Part
-from sandbridge_openapi.serialise import Unserialisable
+from sandbridge_openapi.serialise import URLENCODED, Unserialisable
 
 _CHARSETS = {"us-ascii": "ascii", "iso-8859-1": "latin-1", "latin1": "latin-1", "utf-16": "utf-16", "utf-8": "utf-8"}
 _MERGE_PATCH = "application/merge-patch+json"
@@ -154,8 +154,7 @@ def _member_pairs(job: _Job, name: str, item: Json) -> list[str]:
     whole = nested or (isinstance(item, list) and _says_json(encoding))
     if encoding.style is None and encoding.content_type is not None and whole:
         return serialise.pairs(name, serialise.compact_json(item), style="form", explode=True)
-    style = encoding.style or ("deepObject" if nested else "form")
-    explode = encoding.explode if encoding.explode is not None else style in ("form", "deepObject")
+    style, explode = _style(encoding, "deepObject" if nested else "form")
     return serialise.pairs(name, item, style=style, explode=explode, allow_reserved=encoding.allow_reserved)
 
 
@@ -184,8 +183,7 @@ def _parts(job: _Job, name: str, value: BodyValue) -> Iterator[Part]:
     schema = inputs.properties(job.documented.schema, job.schemas).get(name, True)
     encoding = job.documented.encodings.get(name, _PLAIN)
     if _is_styled(encoding) and isinstance(value, Mapping | list) and not any(media_types.binaries(value)):
-        style = encoding.style or "form"
-        explode = encoding.explode if encoding.explode is not None else style in ("form", "deepObject")
+        style, explode = _style(encoding, "form")
         for key, text in serialise.parts(name, _map_binaries(value, _no_bytes), style=style, explode=explode):
             yield Part(key, text.encode())
     elif isinstance(value, list) and not _says_json(encoding):
@@ -212,6 +210,12 @@ def _part(name: str, value: BodyValue, encoding: Encoding, binary: bool) -> Iter
         data = serialise.scalar(value).encode()
         content_type_ = _part_type(encoding, None) or (OCTETS if binary else None)
         yield Part(name, data, filename=name if binary else None, content_type=content_type_)
+
+
+def _style(encoding: Encoding, otherwise: Style) -> tuple[Style, bool]:
+    """Return the style of a member, `otherwise` where none is stated, and whether it explodes."""
+    style = encoding.style or otherwise
+    return style, encoding.explode if encoding.explode is not None else style in ("form", "deepObject")
 
 
 def _is_styled(encoding: Encoding) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import cast, get_args
 
+from sandbridge_openapi import media_types
 from sandbridge_openapi.diagnostics import Unusable
 from sandbridge_openapi.model import Body, Encoding, Json, MediaType, Response, Schema, Style
 from sandbridge_openapi.parameters import ParameterReader
@@ -123,7 +124,7 @@ class MediaReader:
         if schema is True and is_binary(content_type):
             schema = _BYTES
         encodings = dict(self._encodings((at.place, "encoding"), at.value.get("encoding")))
-        if not self._styled_parts and content_type.strip().lower().startswith("multipart/"):
+        if not self._styled_parts and media_types.kind(content_type) == "multipart":
             encodings = {name: replace(one, style=None, explode=None) for name, one in encodings.items()}
         return MediaType(content_type, schema, encodings, self._parameters.example(at.place, at.value))
 

@@ -14,8 +14,8 @@ from sandbridge_openapi import inputs, multipart, validate
 from sandbridge_openapi.arguments import Binary, BodyValue, Form
 from sandbridge_openapi.errors import InvalidArguments, Problem
 from sandbridge_openapi.model import MediaType, Schema
+from sandbridge_openapi.serialise import URLENCODED
 
-URLENCODED = "application/x-www-form-urlencoded"
 OCTETS = "application/octet-stream"
 
 Kind: TypeAlias = Literal["json", "urlencoded", "multipart", "lines", "text", "bytes"]

@@ -33,7 +33,7 @@ _DELIMITERS: Mapping[Style, tuple[str, str]] = {
     "pipeDelimited": ("|", "%7C"),
     "tabDelimited": ("\t", "%09"),
 }
-_URLENCODED = "application/x-www-form-urlencoded"
+URLENCODED = "application/x-www-form-urlencoded"
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _HEADER_TEXT = re.compile(r"[\t\x20-\x7e]*")
 
@@ -208,7 +208,7 @@ def _is_json(content_type: str) -> bool:
 
 
 def _content(parameter: Parameter, value: Json) -> str:
-    if isinstance(value, Mapping) and (parameter.content_type or "").split(";")[0].strip().lower() == _URLENCODED:
+    if isinstance(value, Mapping) and (parameter.content_type or "").split(";")[0].strip().lower() == URLENCODED:
         return "&".join(pair for name, item in value.items() for pair in pairs(name, item, style="form", explode=True))
     if isinstance(value, str) and not _is_json(parameter.content_type or ""):
         return well_formed(value)
