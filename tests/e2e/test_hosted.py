@@ -16,8 +16,9 @@ from typing import Any
 import httpx2
 import pytest
 import yaml
+from child_processes import free_port
 from demo_processes import services
-from hosted import SECRET, Host, Hosted, configuration, free_port, host, hosted, served
+from hosted import SECRET, Host, Hosted, configuration, host, hosted, served
 from sandbridge_command import Ran
 from subjects import every_subject
 from tokens import Signer, claims, jwks

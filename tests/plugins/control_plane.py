@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import json
-import socket
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from child_processes import ended, free_port
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -22,7 +22,6 @@ from cryptography.x509.oid import NameOID
 BUILD = Path(__file__).parents[2] / "tools" / "kube" / "build"
 SERVICES = "10.96.0.0/16"
 READY_S = 120.0
-STOP_S = 20.0
 _AUDIT = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "Metadata"}]}
 
 
@@ -52,18 +51,17 @@ def control_plane(folder: Path) -> Iterator[ControlPlane]:
     """Start all parts with their files in `folder`; none is left behind, whatever happens."""
     found = programs()
     authority = _Authority(folder)
-    port = _free_port()
+    port = free_port()
     authority.sign("api", names=["localhost", "kubernetes.default.svc"], addresses=["127.0.0.1", "10.96.0.1"])
     plane = ControlPlane(found, authority.kubeconfig("admin", port, groups=["system:masters"]), folder / "audit.log")
     (folder / "audit.yaml").write_text(json.dumps(_AUDIT), encoding="utf-8")
-    etcd = f"http://127.0.0.1:{_free_port()}"
+    etcd = f"http://127.0.0.1:{free_port()}"
     with contextlib.ExitStack() as stack:
 
         def start(name: str, *arguments: str) -> subprocess.Popen[bytes]:
             log = stack.enter_context((folder / f"{name}.log").open("wb"))
             process = subprocess.Popen([str(found / name), *arguments], stdout=log, stderr=log, cwd=folder)
-            stack.callback(_ended, process)
-            return process
+            return stack.enter_context(ended(process))
 
         start("etcd", *_etcd(folder, etcd))
         server = start("kube-apiserver", *_api_server(folder, etcd, port))
@@ -74,7 +72,7 @@ def control_plane(folder: Path) -> Iterator[ControlPlane]:
 
 
 def _etcd(folder: Path, url: str) -> Sequence[str]:
-    peers = f"http://127.0.0.1:{_free_port()}"
+    peers = f"http://127.0.0.1:{free_port()}"
     return (
         f"--data-dir={folder / 'etcd'}",
         f"--listen-client-urls={url}",
@@ -113,7 +111,7 @@ def _client(folder: Path, kubeconfig: Path) -> Sequence[str]:
     return (
         f"--kubeconfig={kubeconfig}",
         "--bind-address=127.0.0.1",
-        f"--secure-port={_free_port()}",
+        f"--secure-port={free_port()}",
         "--leader-elect=false",
         f"--cert-dir={folder}",
     )
@@ -216,18 +214,3 @@ def _await_ready(plane: ControlPlane, server: subprocess.Popen[bytes], log: Path
             told = log.read_text(encoding="utf-8", errors="replace")[-2000:]
             raise RuntimeError(f"the API server is not ready: {asked.stderr}\n{told}")
         time.sleep(0.3)
-
-
-def _ended(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(STOP_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

