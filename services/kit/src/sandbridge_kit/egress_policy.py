@@ -1,5 +1,4 @@
-"""What an endpoint may reach on the network: derived from its APIs' base URLs and its issuers, never written by
-hand.
+"""What an endpoint may reach on the network: derived from its APIs and issuers, never written by hand.
 
 The policy has one fingerprint whatever form it is printed in: the SHA-256 of `canonical`, which is the policy as JSON
 with sorted keys, no spaces and no escapes for what UTF-8 can say.
